@@ -238,14 +238,14 @@ fn shared(
 }
 
 fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    let mut k = KernelBuilder::new(plan.kernel_name());
-    head(&mut k, plan);
-    body(&mut k, plan);
-    k.finish()
+    let mut b = KernelBuilder::new(plan.kernel_name());
+    head(&mut b, plan);
+    body(&mut b, plan);
+    b.finish()
 }
 
 /// What the head of a kernel's text says.
-fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
+fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
     let stored = match plan.epilogue() {
         Some(_) => format!("epilogue({stored})"),
@@ -261,14 +261,14 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
         }
     };
     match lies(plan.layout()).filter(|_| plan.shape().tensor().is_none()) {
-        None => k.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
+        None => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         Some(lies) => {
-            k.title(format!("C = {stored} in {computed}: {shapes}."));
-            k.title(lies);
+            b.title(format!("C = {stored} in {computed}: {shapes}."));
+            b.title(lies);
         }
     }
     if let Some(t) = plan.shape().tensor() {
-        k.title(format!(
+        b.title(format!(
             "In place of A and B it reads their planes, which lie along K, {}.",
             splits::rows(t)
         ));
@@ -276,55 +276,55 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
     match plan.batch() {
         None => {}
         Some(Batch::Strided) => {
-            k.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
-            k.title("C + p * stride_c.");
+            b.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
+            b.title("C + p * stride_c.");
         }
         Some(Batch::Pointers) => {
-            k.title("A, B and C are arrays of pointers, each to the matrix of a product.");
+            b.title("A, B and C are arrays of pointers, each to the matrix of a product.");
         }
     }
     if plan.spec().scaled && plan.shape().tensor().is_none() {
-        k.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
+        b.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
     }
     if plan.spec().names_depth() {
-        k.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
+        b.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
     }
-    k.title(format!("sgemm_kernel!({})", plan.spec()));
-    k.variant(plan.variant());
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
-        k.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
+        b.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
     }
     if plan.variant() == Variant::Guarded {
-        k.title("Variant for K = 0, with guards.");
+        b.title("Variant for K = 0, with guards.");
     }
 }
 
-fn body(k: &mut KernelBuilder, plan: &SgemmPlan) {
-    let problem = |k: &mut KernelBuilder| Problem::declare(k, plan, Takes::All);
+fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
+    let problem = |b: &mut KernelBuilder| Problem::declare(b, plan, Takes::All);
     match plan.shape() {
-        Shape::Tensor(shape) => wgmma::body(k, plan, shape),
+        Shape::Tensor(shape) => wgmma::body(b, plan, shape),
         Shape::Naive(shape) => {
-            let problem = problem(k);
-            naive::body(k, plan, shape, problem);
+            let problem = problem(b);
+            naive::body(b, plan, shape, problem);
         }
         Shape::Direct(shape) => {
-            let problem = problem(k);
-            direct::body(k, plan, shape, problem);
+            let problem = problem(b);
+            direct::body(b, plan, shape, problem);
         }
         Shape::Tiled(shape) => {
-            let problem = problem(k);
-            let frame = Frame::declare(k, plan, shape, problem);
-            let split = Split::declare(k, plan, &problem, frame.held());
+            let problem = problem(b);
+            let frame = Frame::declare(b, plan, shape, problem);
+            let split = Split::declare(b, plan, &problem, frame.held());
             match problem.stream {
                 None => {
-                    let (tiled, parts) = frame.own_tile(k);
-                    product(k, &tiled, parts, split.as_ref());
+                    let (tiled, parts) = frame.own_tile(b);
+                    product(b, &tiled, parts, split.as_ref());
                 }
                 Some(stream) => {
-                    let any = frame.any_tile(k);
-                    stream.each_tile(k, &frame, |k, tile, range, segment| {
-                        let tiled = frame.tile_of(k, any, tile, range);
-                        product(k, &tiled, Some(Parts::Segment(segment)), split.as_ref());
+                    let any = frame.any_tile(b);
+                    stream.each_tile(b, &frame, |b, tile, range, segment| {
+                        let tiled = frame.tile_of(b, any, tile, range);
+                        product(b, &tiled, Some(Parts::Segment(segment)), split.as_ref());
                     });
                 }
             }
@@ -333,45 +333,45 @@ fn body(k: &mut KernelBuilder, plan: &SgemmPlan) {
 }
 
 /// The tile of C, or the block's part of it.
-fn product(k: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split: Option<&Split>) {
+fn product(b: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split: Option<&Split>) {
     let block = BlockTile::of(tiled);
-    let finish = Finish::declare(k, tiled.plan, &block.problem);
-    let acc = pipeline::main_loop(k, tiled);
+    let finish = Finish::declare(b, tiled.plan, &block.problem);
+    let acc = pipeline::main_loop(b, tiled);
     if let Some(matrices) = &tiled.matrices {
-        recompute(k, tiled, matrices, &acc);
+        recompute(b, tiled, matrices, &acc);
     }
     match tiled.slices {
-        None => finished(k, (&block, parts, split), (acc, None), &finish),
+        None => finished(b, (&block, parts, split), (acc, None), &finish),
         Some(slices) => {
-            let acc = acc.in_one(k, &block);
-            let others = slices.of_block.hand_over(k, &block, &acc, None);
-            finished(k, (&block, parts, split), (acc, Some(others)), &finish);
+            let acc = acc.in_one(b, &block);
+            let others = slices.of_block.hand_over(b, &block, &acc, None);
+            finished(b, (&block, parts, split), (acc, Some(others)), &finish);
         }
     }
 }
 
 /// Takes the sums of a block to C, with those that slices have handed over, or leaves them for another block.
 fn finished(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     (block, parts, split): (&BlockTile<'_>, Option<Parts>, Option<&Split>),
     (acc, others): (Accumulators, Option<HandedOver>),
     finish: &Finish<'_>,
 ) {
-    let add = |k: &mut KernelBuilder| {
+    let add = |b: &mut KernelBuilder| {
         if let Some(others) = &others {
-            others.add(k, block, &acc);
+            others.add(b, block, &acc);
         }
     };
     match split.zip(parts) {
-        None => block.by_holders(k, |k| {
-            add(k);
-            epilogue::store(k, block, &acc, finish);
+        None => block.by_holders(b, |b| {
+            add(b);
+            epilogue::store(b, block, &acc, finish);
         }),
         Some((split, parts)) => {
             if others.is_some() {
-                block.by_holders(k, add);
+                block.by_holders(b, add);
             }
-            split.gather(k, (block, &parts), acc, |k, all| epilogue::store(k, block, all, finish));
+            split.gather(b, (block, &parts), acc, |b, all| epilogue::store(b, block, all, finish));
         }
     }
 }

@@ -39,17 +39,17 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Declares their constants.
-    pub fn constants(k: &mut KernelBuilder, t: &TiledPlan, plan: MatrixPlan, bk: Const) -> Self {
+    pub fn constants(b: &mut KernelBuilder, t: &TiledPlan, plan: MatrixPlan, bk: Const) -> Self {
         let int = |v: u32| Expr::I32(v as i32);
-        let terms = k.constant("MMA_K", int(plan.terms()), "terms of a matrix instruction");
+        let terms = b.constant("MMA_K", int(plan.terms()), "terms of a matrix instruction");
         let rows = "matrix instructions along the rows of a warp";
-        let rows = k.constant("MMAS_M", int(plan.rows()), rows);
-        let cols = k.constant("MMAS_N", int(plan.cols()), "matrix instructions along its columns");
+        let rows = b.constant("MMAS_M", int(plan.rows()), rows);
+        let cols = b.constant("MMAS_N", int(plan.cols()), "matrix instructions along its columns");
         let steps = if t.slices() > 1 { "TILE_STEPS" } else { "STEPS" };
-        let steps = k.constant(steps, bk / terms, "matrix instructions along K in one tile");
+        let steps = b.constant(steps, bk / terms, "matrix instructions along K in one tile");
         let planes = (plan.arith().planes() > 1).then(|| {
             let meaning = format!("numbers of {} that stand for one of f32", plan.format().name());
-            k.constant("PLANES", int(plan.arith().planes()), meaning)
+            b.constant("PLANES", int(plan.arith().planes()), meaning)
         });
         Self { plan, rows, cols, terms, steps, planes }
     }
@@ -57,51 +57,51 @@ impl Counts {
     /// Finds this lane's sums, and which words of A and B it brings.
     pub fn position(
         self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         t: &TiledPlan,
         holder: Var,
         (bn, [tm, tn]): (Const, [Const; 2]),
     ) -> (Elements, Elements, WarpMatrices) {
         let side = |own: Option<u32>| Expr::I32(own.unwrap_or(0) as i32);
-        let wm = k.constant("WM", side(t.warp().map(|warp| warp.m())), "rows of C of a warp");
-        let wn = k.constant("WN", side(t.warp().map(|warp| warp.n())), "columns of C of a warp");
-        let lanes_m = k.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
-        let lanes_n = k.constant("LANES_N", wn / tn, "lanes along its columns");
-        k.comment("A warp computes WM x WN outputs of the block tile by matrix instructions, of which a lane");
-        k.comment("has every eighth row, and two adjacent columns of eight.");
-        let warp = k.let_("warp", holder / WARP as i32);
-        let lane = k.let_("lane", holder % WARP as i32);
-        let warp_row = k.let_("warp_row", warp / (bn / wn) * wm);
-        let warp_col = k.let_("warp_col", warp % (bn / wn) * wn);
-        let row = k.let_("thread_row", warp_row + lane / lanes_n);
-        let col = k.let_("thread_col", warp_col + lane % lanes_n * 2);
+        let wm = b.constant("WM", side(t.warp().map(|warp| warp.m())), "rows of C of a warp");
+        let wn = b.constant("WN", side(t.warp().map(|warp| warp.n())), "columns of C of a warp");
+        let lanes_m = b.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
+        let lanes_n = b.constant("LANES_N", wn / tn, "lanes along its columns");
+        b.comment("A warp computes WM x WN outputs of the block tile by matrix instructions, of which a lane");
+        b.comment("has every eighth row, and two adjacent columns of eight.");
+        let warp = b.let_("warp", holder / WARP as i32);
+        let lane = b.let_("lane", holder % WARP as i32);
+        let warp_row = b.let_("warp_row", warp / (bn / wn) * wm);
+        let warp_col = b.let_("warp_col", warp % (bn / wn) * wn);
+        let row = b.let_("thread_row", warp_row + lane / lanes_n);
+        let col = b.let_("thread_col", warp_col + lane % lanes_n * 2);
         let loads = [self.plan.loads_a(), self.plan.loads_b()];
         let own = match loads {
             [true, true] => [None, None],
             [loads_a, loads_b] => {
-                k.comment(
+                b.comment(
                     "It brings such a row of A and a column of B, of which every fourth term.",
                 );
-                let col = (!loads_b).then(|| k.let_("frag_col", warp_col + lane / lanes_n));
-                let term = k.let_("frag_k", lane % lanes_n);
+                let col = (!loads_b).then(|| b.let_("frag_col", warp_col + lane / lanes_n));
+                let term = b.let_("frag_k", lane % lanes_n);
                 let line = |first| Own { free: first, term };
                 [(!loads_a).then(|| line(row)), col.map(line)]
             }
         };
         if loads.contains(&true) {
-            k.comment(
+            b.comment(
                 "For all lanes of its warp it says where four terms lie that ldmatrix reads.",
             );
         }
         // Matrices of A: upper and lower rows, then those of the next terms. Of B: one terms after the other.
         let of_a = loads[0].then(|| Told {
-            free: k.let_("a_frag_row", warp_row + lane % Mma::ROWS as i32),
-            term: k.let_("a_frag_k", lane / Mma::ROWS as i32 * 4),
+            free: b.let_("a_frag_row", warp_row + lane % Mma::ROWS as i32),
+            term: b.let_("a_frag_k", lane / Mma::ROWS as i32 * 4),
         });
         let matrices = self.plan.terms() as i32 / 4;
         let of_b = loads[1].then(|| Told {
-            free: k.let_("b_frag_col", warp_col + lane % Mma::COLS as i32),
-            term: k.let_("b_frag_k", lane / Mma::COLS as i32 % matrices * 4),
+            free: b.let_("b_frag_col", warp_col + lane % Mma::COLS as i32),
+            term: b.let_("b_frag_k", lane / Mma::COLS as i32 % matrices * 4),
         });
         let rows = Elements::new(row, Adjacent::One, (tm, t.tm()), lanes_m);
         let cols = Elements::new(col, Adjacent::Of(2), (tn, t.tn()), lanes_n);
@@ -165,25 +165,25 @@ pub(crate) struct Matrices {
 
 impl Matrices {
     /// Declares the sums, all zero.
-    pub fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMatrices) -> Self {
+    pub fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>, of: &WarpMatrices) -> Self {
         let dims = || [of.counts.rows.into(), of.counts.cols.into(), (Mma::OF_D as i32).into()];
-        k.comment("The sums of this thread.");
-        let sums = k.zeroed_registers("acc", Elem::F32, dims(), "");
+        b.comment("The sums of this thread.");
+        let sums = b.zeroed_registers("acc", Elem::F32, dims(), "");
         let several = of.counts.plan.promote().is_some_and(|steps| steps > 1);
         let meaning = "sums of terms that are not added yet";
-        let fresh = several.then(|| k.zeroed_registers("fresh", Elem::F32, dims(), meaning));
-        let lost = of.counts.plan.arith().is_emulation().then(|| Lost::declare(k, tiled));
+        let fresh = several.then(|| b.zeroed_registers("fresh", Elem::F32, dims(), meaning));
+        let lost = of.counts.plan.arith().is_emulation().then(|| Lost::declare(b, tiled));
         Self { sums, fresh, lost }
     }
 
     /// Adds the sums of a few terms to the others, and begins new ones.
-    fn promote(&self, k: &mut KernelBuilder, counts: &Counts, fresh: BufferId) {
-        over(k, "i", counts.rows.into(), counts.plan.rows(), |k, i| {
-            over(k, "j", counts.cols.into(), counts.plan.cols(), |k, j| {
-                k.unrolled("e", Mma::OF_D as i32, |k, e| {
+    fn promote(&self, b: &mut KernelBuilder, counts: &Counts, fresh: BufferId) {
+        over(b, "i", counts.rows.into(), counts.plan.rows(), |b, i| {
+            over(b, "j", counts.cols.into(), counts.plan.cols(), |b, j| {
+                b.unrolled("e", Mma::OF_D as i32, |b, e| {
                     let of = |sums| Access::new(sums, [i.clone(), j.clone(), e.into()]);
-                    k.store(of(self.sums), of(self.sums).load() + of(fresh).load());
-                    k.store(of(fresh), 0.0);
+                    b.store(of(self.sums), of(self.sums).load() + of(fresh).load());
+                    b.store(of(fresh), 0.0);
                 });
             });
         });
@@ -199,7 +199,7 @@ impl Matrices {
 
 /// Multiplies step `i` of the tile in buffer `slot`.
 pub(crate) fn step(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
     acc: (&WarpMatrices, &Matrices),
     slot: &Expr,
@@ -207,32 +207,32 @@ pub(crate) fn step(
 ) {
     let (of, matrices) = acc;
     let at = tiled.step(i.clone());
-    let (a, b) = (Side::of_a(k, tiled, of, &at), Side::of_b(k, tiled, of, &at));
-    let b = b.all(k, acc, slot);
+    let (a_words, b_words) = (Side::of_a(b, tiled, of, &at), Side::of_b(b, tiled, of, &at));
+    let b_words = b_words.all(b, acc, slot);
     let counts = &of.counts;
-    over(k, "i", counts.rows.into(), counts.plan.rows(), |k, i| {
-        let row = Row { a: a.one(k, acc, slot, &i), b, counts };
+    over(b, "i", counts.rows.into(), counts.plan.rows(), |b, i| {
+        let row = Row { a: a_words.one(b, acc, slot, &i), b: b_words, counts };
         let of_row = |sums| move |j: &Expr, e: Expr| Access::new(sums, [i.clone(), j.clone(), e]);
         match (matrices.fresh, counts.plan.promote()) {
-            (Some(fresh), _) => row.multiply(k, of_row(fresh)),
-            (None, None) => row.multiply(k, of_row(matrices.sums)),
+            (Some(fresh), _) => row.multiply(b, of_row(fresh)),
+            (None, None) => row.multiply(b, of_row(matrices.sums)),
             (None, Some(_)) => {
-                k.comment(
+                b.comment(
                     "Sums from zero on, small products first, which are then added to the others.",
                 );
                 let dims = [counts.cols.into(), (Mma::OF_D as i32).into()];
-                let fresh = k.zeroed_registers("fresh", Elem::F32, dims, "");
+                let fresh = b.zeroed_registers("fresh", Elem::F32, dims, "");
                 let own = move |j: &Expr, e| Access::new(fresh, [j.clone(), e]);
-                row.multiply(k, own);
-                row.add(k, of_row(matrices.sums), own);
+                row.multiply(b, own);
+                row.add(b, of_row(matrices.sums), own);
             }
         }
     });
     if let (Some(fresh), Some(steps)) = (matrices.fresh, counts.plan.promote()) {
         let meaning = "steps whose terms are summed from zero on";
-        let together = k.constant("PROMOTE", steps as i32, meaning);
+        let together = b.constant("PROMOTE", steps as i32, meaning);
         let last = ((i.clone() + 1) % together).equals(0);
-        k.if_(last, |k| matrices.promote(k, counts, fresh));
+        b.if_(last, |b| matrices.promote(b, counts, fresh));
     }
 }
 
@@ -245,15 +245,15 @@ struct Row<'c> {
 
 impl Row<'_> {
     /// Adds the products to sums. Those of one sum wait for one another, so columns take turns.
-    fn multiply(&self, k: &mut KernelBuilder, sums: impl Fn(&Expr, Expr) -> Access) {
+    fn multiply(&self, b: &mut KernelBuilder, sums: impl Fn(&Expr, Expr) -> Access) {
         let format = self.counts.plan.format();
         for [of_a, of_b] in self.counts.plan.arith().products() {
             let plane = |plane: u32| self.counts.planes.map(|_| Expr::I32(plane as i32));
-            let a = Access::new(self.a, plane(*of_a).into_iter().chain([0.into()]));
-            self.each(k, |k, j| {
+            let a_words = Access::new(self.a, plane(*of_a).into_iter().chain([0.into()]));
+            self.each(b, |b, j| {
                 let index = plane(*of_b).into_iter().chain([j.clone(), 0.into()]);
-                let b = Access::new(self.b, index);
-                k.mma(Mma { format, d: sums(j, 0.into()), a: a.clone(), b });
+                let b_words = Access::new(self.b, index);
+                b.mma(Mma { format, d: sums(j, 0.into()), a: a_words.clone(), b: b_words });
             });
         }
     }
@@ -261,20 +261,20 @@ impl Row<'_> {
     /// Adds sums to others.
     fn add(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         to: impl Fn(&Expr, Expr) -> Access,
         sums: impl Fn(&Expr, Expr) -> Access,
     ) {
-        self.each(k, |k, j| {
-            k.unrolled("e", Mma::OF_D as i32, |k, e| {
+        self.each(b, |b, j| {
+            b.unrolled("e", Mma::OF_D as i32, |b, e| {
                 let to = to(j, e.into());
-                k.store(to.clone(), to.load() + sums(j, e.into()).load());
+                b.store(to.clone(), to.load() + sums(j, e.into()).load());
             });
         });
     }
 
-    fn each(&self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, &Expr)) {
+    fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, &Expr)) {
         let counts = self.counts;
-        over(k, "j", counts.cols.into(), counts.plan.cols(), |k, j| body(k, &j));
+        over(b, "j", counts.cols.into(), counts.plan.cols(), |b, j| body(b, &j));
     }
 }

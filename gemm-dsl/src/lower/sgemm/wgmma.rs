@@ -65,38 +65,38 @@ struct Place {
 }
 
 /// The kernel behind the declaration of its name.
-pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
-    let buffers = Planes::read(k, plan, t);
-    let problem = Problem::declare(k, plan, Takes::Result).with_distinct(k);
-    let lost = t.arith().is_emulation().then(|| Lost::parameter(k));
-    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(k, &problem));
+pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
+    let buffers = Planes::read(b, plan, t);
+    let problem = Problem::declare(b, plan, Takes::Result).with_distinct(b);
+    let lost = t.arith().is_emulation().then(|| Lost::parameter(b));
+    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(b, &problem));
     let int = |v: u32| v as i32;
-    let bm = k.constant("BM", int(t.bm()), "rows of C of a block");
-    let bn = k.constant("BN", int(t.bn()), "columns of C of a block");
-    let bk = k.constant("BK", int(t.bk()), "terms of a sum in one tile");
-    let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
-    let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
+    let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
+    let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
+    let bk = b.constant("BK", int(t.bk()), "terms of a sum in one tile");
+    let tm = b.constant("TM", int(t.tm()), "rows of C of a thread");
+    let tn = b.constant("TN", int(t.tn()), "columns of C of a thread");
     let meaning = if t.producer() { "threads that multiply" } else { "threads of a block" };
-    let threads = k.constant("THREADS", bm / tm * (bn / tn), meaning);
+    let threads = b.constant("THREADS", bm / tm * (bn / tn), meaning);
     let producer = t.producer().then(|| {
-        k.constant("PRODUCER", int(WARPGROUP), "threads that ask for tiles, behind those")
+        b.constant("PRODUCER", int(WARPGROUP), "threads that ask for tiles, behind those")
     });
     match producer {
-        None => k.launch_bounds(threads),
-        Some(producer) => k.launch_bounds(threads + producer),
+        None => b.launch_bounds(threads),
+        Some(producer) => b.launch_bounds(threads + producer),
     }
     let grid = schedule::grid(plan, &problem);
     let blocks_per_sm = plan.blocks_per_sm();
-    k.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
-    let planes = Planes::shape(k, t, buffers, (&problem, t.copies()));
-    let tid = k.let_("tid", Special::ThreadX);
+    b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
+    let planes = Planes::shape(b, t, buffers, (&problem, t.copies()));
+    let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
-        k.cluster(plan.cluster());
+        b.cluster(plan.cluster());
         let meaning = "blocks of a cluster, which share columns of B";
-        let blocks = k.constant("CLUSTER", int(plan.cluster()), meaning);
-        (blocks, k.let_("rank", Special::ClusterRank))
+        let blocks = b.constant("CLUSTER", int(plan.cluster()), meaning);
+        (blocks, b.let_("rank", Special::ClusterRank))
     });
-    let stages = (t.stages() > 1).then(|| stages(k, t.stages()));
+    let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
     let meaning = |letter| match t.planes() {
         1 => format!("a tile of {letter}"),
         _ => format!("planes of a tile of {letter}"),
@@ -107,11 +107,11 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
         let order = (0..dims.len()).collect();
         let swizzle = t.swizzle().layout(t.elem());
         let layout = Layout::Array { order, pad: 0.into(), swizzle };
-        k.shared(name, t.elem(), dims, layout, meaning(letter))
+        b.shared(name, t.elem(), dims, layout, meaning(letter))
     });
     let held = Held { places: tm * tn, holders: threads.into(), by_all: true };
-    let split = Split::declare(k, plan, &problem, held);
-    let ranges = Ranges::of_block(k, plan, &problem, bk);
+    let split = Split::declare(b, plan, &problem, held);
+    let ranges = Ranges::of_block(b, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
     let tensor = Tensor {
         plan,
@@ -129,7 +129,7 @@ pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
         range,
     };
     let holders = Holders { tensor: &tensor, split, ranges, lost, greatest, tm, tn };
-    pipeline::run(k, &holders);
+    pipeline::run(b, &holders);
 }
 
 /// What the threads know that multiply, and then have the sums of tiles.
@@ -152,86 +152,86 @@ struct Ready {
 
 impl Holders<'_> {
     /// What is done before the first tile.
-    fn prepare(&self, k: &mut KernelBuilder, none_lost: Option<Expr>) -> Ready {
-        Ready { place: self.tensor.place(k, (self.tm, self.tn)), none_lost }
+    fn prepare(&self, b: &mut KernelBuilder, none_lost: Option<Expr>) -> Ready {
+        Ready { place: self.tensor.place(b, (self.tm, self.tn)), none_lost }
     }
 
     /// Takes the sums of a tile to C, or leaves them for another block.
-    fn store(&self, k: &mut KernelBuilder, ready: &Ready, tile: &Tile, sums: BufferId) {
+    fn store(&self, b: &mut KernelBuilder, ready: &Ready, tile: &Tile, sums: BufferId) {
         let tensor = self.tensor;
         let block = tensor.block_tile(&ready.place, tile);
-        let finish = Finish::declare(k, tensor.plan, &tile.problem);
+        let finish = Finish::declare(b, tensor.plan, &tile.problem);
         let exchanged = tensor.t.has_vectors();
         if exchanged {
-            exchange(k, tensor, sums);
+            exchange(b, tensor, sums);
         }
         let acc = Accumulators::of_warpgroup(sums, exchanged);
         if let Some(greatest) = self.greatest {
-            scale_back(k, &block, &acc, greatest);
+            scale_back(b, &block, &acc, greatest);
         }
         let parts = self.ranges.map(|all| Parts::Ranges(Ranges { tile: tile.nth, ..all }));
-        let store = |k: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
-            None => epilogue::store(k, &block, &acc, &finish),
+        let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
+            None => epilogue::store(b, &block, &acc, &finish),
             Some((split, parts)) => {
-                split.gather(k, (&block, parts), acc, |k, all| {
-                    epilogue::store(k, &block, all, &finish);
+                split.gather(b, (&block, parts), acc, |b, all| {
+                    epilogue::store(b, &block, all, &finish);
                 });
             }
         };
         match &ready.none_lost {
-            None => store(k),
-            Some(none) => k.if_(none.clone(), store),
+            None => store(b),
+            Some(none) => b.if_(none.clone(), store),
         }
     }
 }
 
 /// Gives each lane four adjacent sums of one row for two of two rows each: of a pair of lanes the even one keeps the
 /// first row, the odd one the eighth behind it, and each gets the other's two sums of its row.
-fn exchange(k: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
-    k.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
-    let is_even = Expr::from(k.let_("is_even", (tensor.tid % 2).equals(0)));
-    k.unrolled("i", tensor.t.columns() as i32 / 8, |k, i| {
-        k.unrolled("j", 2, |k, j| {
+fn exchange(b: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
+    b.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
+    let is_even = Expr::from(b.let_("is_even", (tensor.tid % 2).equals(0)));
+    b.unrolled("i", tensor.t.columns() as i32 / 8, |b, i| {
+        b.unrolled("j", 2, |b, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
             let [first, second] = [("first", 0), ("second", 1)]
-                .map(|(name, row)| Expr::from(k.let_(name, at(row).load())));
+                .map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
             let given = is_even.clone().select(second.clone(), first.clone());
             let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
-            let other = Expr::from(k.let_("other", other));
-            k.store(at(0), is_even.clone().select(first, other.clone()));
-            k.store(at(1), is_even.clone().select(other, second));
+            let other = Expr::from(b.let_("other", other));
+            b.store(at(0), is_even.clone().select(first, other.clone()));
+            b.store(at(1), is_even.clone().select(other, second));
         });
     });
 }
 
 /// Scales the sums of a tile back.
 fn scale_back(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     block: &BlockTile<'_>,
     acc: &Accumulators,
     greatest: Greatest,
 ) {
-    k.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
+    b.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
     let p = &block.problem;
-    let factor_of = |k: &mut KernelBuilder, nth: usize, line: Expr| {
+    let factor_of = |b: &mut KernelBuilder, nth: usize, line: Expr| {
         let at = greatest.at(nth, p.matrix_of(nth, p.product), line);
-        row_scale::back(k.let_("most", at.load()).into())
+        row_scale::back(b.let_("most", at.load()).into())
     };
-    let of_rows = k.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
-    over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
+    let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
+    over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
         let row = block.origin.row + block.rows.element(m.clone());
-        let factor = factor_of(k, 0, row.min(p.m - 1));
-        k.store(Access::new(of_rows, [m]), factor);
+        let factor = factor_of(b, 0, row.min(p.m - 1));
+        b.store(Access::new(of_rows, [m]), factor);
     });
-    over(k, "n", block.cols.name.into(), block.cols.count, |k, n| {
+    over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
         let col = block.origin.col + block.cols.element(n.clone());
-        let factor = factor_of(k, 1, col.min(p.n - 1));
-        let of_col = k.let_("of_col", factor);
-        over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
-            let of_row = k.let_("of_row", Access::new(of_rows, [m.clone()]).load());
+        let factor = factor_of(b, 1, col.min(p.n - 1));
+        let of_col = b.let_("of_col", factor);
+        over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
+            let of_row = b.let_("of_row", Access::new(of_rows, [m.clone()]).load());
             let factors = [of_row, of_col].map(Expr::from);
-            let sum = row_scale::scaled_back(k, acc.value(&m, &n), factors);
-            acc.set(k, (&m, &n), sum);
+            let sum = row_scale::scaled_back(b, acc.value(&m, &n), factors);
+            acc.set(b, (&m, &n), sum);
         });
     });
 }
@@ -268,30 +268,30 @@ impl<'p> Tensor<'p> {
     }
 
     /// Finds the sums of this thread.
-    fn place(&self, k: &mut KernelBuilder, (tm, tn): (Const, Const)) -> Place {
-        let rows = k.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
+    fn place(&self, b: &mut KernelBuilder, (tm, tn): (Const, Const)) -> Place {
+        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
             true => self.bn,
-            false => k.constant("GROUP_N", columns as i32, "columns of C of a warpgroup"),
+            false => b.constant("GROUP_N", columns as i32, "columns of C of a warpgroup"),
         };
-        k.comment(
+        b.comment(
             "A warpgroup computes GROUP_M rows of the block tile, and each of its warps sixteen;",
         );
         let has = match self.t.has_vectors() {
             false => "a lane has every eighth row of these, and two adjacent columns of eight.",
             true => "a lane ends up with one row of these, and four adjacent columns of eight.",
         };
-        k.comment(has);
-        let warp = k.let_("warp", self.tid / WARP as i32);
-        let lane = k.let_("lane", self.tid % WARP as i32);
+        b.comment(has);
+        let warp = b.let_("warp", self.tid / WARP as i32);
+        let lane = b.let_("lane", self.tid % WARP as i32);
         let group = Expr::from(warp) / Wgmma::WARPS as i32;
         let (group_row, group_col) = match columns == self.t.bn() {
-            true => (k.let_("warpgroup_row", group * rows).into(), Expr::I32(0)),
+            true => (b.let_("warpgroup_row", group * rows).into(), Expr::I32(0)),
             false => {
                 let beside = self.bn / cols;
-                let row = k.let_("warpgroup_row", group.clone() / beside.clone() * rows);
-                let col = k.let_("warpgroup_col", group % beside * cols);
+                let row = b.let_("warpgroup_row", group.clone() / beside.clone() * rows);
+                let col = b.let_("warpgroup_col", group % beside * cols);
                 (Expr::from(row), Expr::from(col))
             }
         };
@@ -302,13 +302,13 @@ impl<'p> Tensor<'p> {
             true => (lane % 2 * 8 + lane / 4, lane % 4 / 2 * 4, 4, [16, 2]),
         };
         let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + own_row;
-        let row = k.let_("thread_row", group_row.clone() + in_group);
+        let row = b.let_("thread_row", group_row.clone() + in_group);
         let col = match group_col {
-            Expr::I32(0) => k.let_("thread_col", own_col),
-            ref first => k.let_("thread_col", first.clone() + own_col),
+            Expr::I32(0) => b.let_("thread_col", own_col),
+            ref first => b.let_("thread_col", first.clone() + own_col),
         };
-        let lanes_m = k.constant("LANES_M", tall, "lanes along the rows of a warp");
-        let lanes_n = k.constant("LANES_N", wide, "lanes along its columns");
+        let lanes_m = b.constant("LANES_M", tall, "lanes along the rows of a warp");
+        let lanes_n = b.constant("LANES_N", wide, "lanes along its columns");
         Place {
             rows: Elements::new(row, Adjacent::One, (tm, self.t.tm()), lanes_m),
             cols: Elements::new(col, Adjacent::Of(adjacent), (tn, self.t.tn()), lanes_n),

@@ -27,31 +27,31 @@ pub(crate) struct Lost {
 }
 
 impl Lost {
-    pub(super) fn declare(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
+    pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
         let format = tiled.matrices.map_or(Format::Bf16, |of| of.counts.plan.format());
-        k.comment("What the planes leave of numbers, as bits.");
-        let bits = k.mut_("lost", Expr::U32(0));
+        b.comment("What the planes leave of numbers, as bits.");
+        let bits = b.mut_("lost", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
             let meaning = "whether some slice has seen a number that planes do not hold";
-            let word = k.shared("lost_of_block", Elem::U32, [], Layout::row_major(0), meaning);
+            let word = b.shared("lost_of_block", Elem::U32, [], Layout::row_major(0), meaning);
             let word = Access::new(word, []);
             let first_thread = BlockTile::of(tiled).first_thread;
-            k.if_(first_thread, |k| k.store(word.clone(), Expr::U32(0)));
+            b.if_(first_thread, |b| b.store(word.clone(), Expr::U32(0)));
             word
         });
         Self { bits, of_block, format }
     }
 
     /// Sees what is left of two numbers.
-    pub(super) fn see(&self, k: &mut KernelBuilder, rests: [Expr; 2]) {
-        let [a, b] = rests;
-        k.assign(self.bits, self.bits | (a | b));
+    pub(super) fn see(&self, b: &mut KernelBuilder, rests: [Expr; 2]) {
+        let [rest_a, rest_b] = rests;
+        b.assign(self.bits, self.bits | (rest_a | rest_b));
     }
 
     /// Sees one number.
-    pub(super) fn see_one(&self, k: &mut KernelBuilder, value: Expr) {
-        let rest = self.rest(k).apply([value]);
-        k.assign(self.bits, self.bits | rest);
+    pub(super) fn see_one(&self, b: &mut KernelBuilder, value: Expr) {
+        let rest = self.rest(b).apply([value]);
+        b.assign(self.bits, self.bits | rest);
     }
 
     /// Those of the bits that count: the lower half of what is left of a number of `bf16`, which has none.
@@ -63,7 +63,7 @@ impl Lost {
     }
 
     /// The function that says what the planes leave of a number, as bits of which some count.
-    fn rest(&self, k: &mut KernelBuilder) -> FunctionId {
+    fn rest(&self, b: &mut KernelBuilder) -> FunctionId {
         let params = [("x", Ty::F32)];
         match self.format {
             Format::Bf16 | Format::F16 => {
@@ -71,18 +71,18 @@ impl Lost {
                     "What two numbers of bf16 leave of x, as bits: the lower half is zero where a third one",
                     "holds it.",
                 ];
-                k.function("rest", &meaning, &params, |k, params| {
+                b.function("rest", &meaning, &params, |b, params| {
                     let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
                     let x = params[0];
-                    let first = k.let_("first", x - rounded(x));
+                    let first = b.let_("first", x - rounded(x));
                     (first - rounded(first)).bitcast(Elem::U32)
                 })
             }
             Format::Tf32 => {
                 let meaning =
                     ["1 where two numbers of tf32 do not hold x but for rounding, else 0."];
-                k.function("rest", &meaning, &params, |k, params| {
-                    let size = k.let_("size", magnitude(params[0].into()));
+                b.function("rest", &meaning, &params, |b, params| {
+                    let size = b.let_("size", magnitude(params[0].into()));
                     held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
                 })
             }
@@ -90,22 +90,22 @@ impl Lost {
     }
 
     /// Whether this warp, or another one of its block that has terms of the same sums, has seen one.
-    fn seen(&self, k: &mut KernelBuilder) -> Expr {
+    fn seen(&self, b: &mut KernelBuilder) -> Expr {
         let of_warp = Expr::Call(Intrinsic::OrOfLanes, vec![self.bits.into()]);
         let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
         let counted = self.counted(self.bits.into());
-        k.if_(counted.any_bit(), |k| {
+        b.if_(counted.any_bit(), |b| {
             let (one, order) = (Expr::U32(1), Order::Relaxed);
-            k.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
+            b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
         });
-        k.barrier();
+        b.barrier();
         word.clone().load().any_bit()
     }
 }
 
 /// Makes sums of numbers that the planes do not hold once more.
 pub(crate) fn recompute(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
     of: &WarpMatrices,
     acc: &Accumulators,
@@ -115,35 +115,35 @@ pub(crate) fn recompute(
     else {
         return;
     };
-    let rest = lost.rest(k);
+    let rest = lost.rest(b);
     let format = of.counts.plan.format().name();
-    k.comment(format!(
+    b.comment(format!(
         "A number that PLANES of {format} do not hold, an infinity or a tiny one: its sums are made"
     ));
-    k.comment("once more, as f32 makes them.");
-    let seen = lost.seen(k);
+    b.comment("once more, as f32 makes them.");
+    let seen = lost.seen(b);
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
-    k.if_(seen, |k| {
-        k.loop_("m", rolled(tiled.tm.into()), |k, m| {
-            let row = k.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
-            let sums = k.zeroed_registers("sums", Elem::F32, [tiled.tn.into()], "");
-            let rests = k.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
-            k.loop_("k", rolled(tiled.depth()), |k, term| {
-                let a = k.let_("of_a", tiled.a.at(row.into(), term.into()).load());
-                let rest_a = k.let_("rest_a", rest.apply([a.into()]));
-                over(k, "n", tiled.tn.into(), tiled.t.tn(), |k, n| {
+    b.if_(seen, |b| {
+        b.loop_("m", rolled(tiled.tm.into()), |b, m| {
+            let row = b.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
+            let sums = b.zeroed_registers("sums", Elem::F32, [tiled.tn.into()], "");
+            let rests = b.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
+            b.loop_("k", rolled(tiled.depth()), |b, term| {
+                let a_value = b.let_("of_a", tiled.a.at(row.into(), term.into()).load());
+                let rest_a = b.let_("rest_a", rest.apply([a_value.into()]));
+                over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let col = line(&tiled.b, tiled.cols.element(n.clone()));
-                    let b = k.let_("of_b", tiled.b.at(col, term.into()).load());
+                    let b_value = b.let_("of_b", tiled.b.at(col, term.into()).load());
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
-                    let fma = vec![a.into(), b.into(), sum.clone().load()];
-                    k.store(sum, Expr::Call(Intrinsic::Fma, fma));
-                    let rest_b = rest.apply([b.into()]);
-                    k.store(left.clone(), left.load() | (rest_a | rest_b));
+                    let fma = vec![a_value.into(), b_value.into(), sum.clone().load()];
+                    b.store(sum, Expr::Call(Intrinsic::Fma, fma));
+                    let rest_b = rest.apply([b_value.into()]);
+                    b.store(left.clone(), left.load() | (rest_a | rest_b));
                 });
             });
             // Registers have no index: which row this is is written out.
-            over(k, "i", tiled.tm.into(), tiled.t.tm(), |k, i| {
-                over(k, "n", tiled.tn.into(), tiled.t.tn(), |k, n| {
+            over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
+                over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
                     let differs = lost.counted(left).any_bit();
                     let own = i.clone().equals(m).and(differs);
@@ -155,7 +155,7 @@ pub(crate) fn recompute(
                             first.select(sum, Expr::F32(-0.0))
                         }
                     };
-                    k.if_(own, |k| k.store(matrices.place(&i, &n), sum));
+                    b.if_(own, |b| b.store(matrices.place(&i, &n), sum));
                 });
             });
         });

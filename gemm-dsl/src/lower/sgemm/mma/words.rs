@@ -45,29 +45,29 @@ enum Held {
 }
 
 impl<'t> Side<'t> {
-    pub fn of_a(k: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMatrices, at: &Expr) -> Self {
+    pub fn of_a(b: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMatrices, at: &Expr) -> Self {
         let count = (of.counts.rows, of.counts.plan.rows());
-        let source = Source::of(k, &tiled.a, of.from[0], at);
+        let source = Source::of(b, &tiled.a, of.from[0], at);
         Self { factor: &tiled.a, at: at.clone(), count, source, lines: 2 }
     }
 
-    pub fn of_b(k: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMatrices, at: &Expr) -> Self {
+    pub fn of_b(b: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMatrices, at: &Expr) -> Self {
         let count = (of.counts.cols, of.counts.plan.cols());
-        let source = Source::of(k, &tiled.b, of.from[1], at);
+        let source = Source::of(b, &tiled.b, of.from[1], at);
         Self { factor: &tiled.b, at: at.clone(), count, source, lines: 1 }
     }
 
     /// Reads the words of all instructions.
     pub fn all(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         of: (&WarpMatrices, &Matrices),
         slot: &Expr,
     ) -> BufferId {
-        let array = self.array(k, of.0, Some(self.count.0));
+        let array = self.array(b, of.0, Some(self.count.0));
         let (count, number) = self.count;
-        over(k, "j", count.into(), number, |k, nth| {
-            self.read(k, of, slot, &nth, &|plane: Option<Expr>, word: Var| {
+        over(b, "j", count.into(), number, |b, nth| {
+            self.read(b, of, slot, &nth, &|plane: Option<Expr>, word: Var| {
                 Access::new(array, plane.into_iter().chain([nth.clone(), word.into()]))
             });
         });
@@ -77,13 +77,13 @@ impl<'t> Side<'t> {
     /// Reads those of the n-th instruction.
     pub fn one(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         of: (&WarpMatrices, &Matrices),
         slot: &Expr,
         nth: &Expr,
     ) -> BufferId {
-        let array = self.array(k, of.0, None);
-        self.read(k, of, slot, nth, &|plane: Option<Expr>, word: Var| {
+        let array = self.array(b, of.0, None);
+        self.read(b, of, slot, nth, &|plane: Option<Expr>, word: Var| {
             Access::new(array, plane.into_iter().chain([word.into()]))
         });
         array
@@ -94,16 +94,16 @@ impl<'t> Side<'t> {
         self.lines * Mma::OF_B as i32
     }
 
-    fn array(&self, k: &mut KernelBuilder, of: &WarpMatrices, count: Option<Const>) -> BufferId {
+    fn array(&self, b: &mut KernelBuilder, of: &WarpMatrices, count: Option<Const>) -> BufferId {
         let dims = of.counts.planes.into_iter().chain(count).map(Expr::from);
         let dims = dims.chain([self.count_of_words().into()]);
-        k.registers(&name_of(&self.factor.plan, "frag"), Elem::U32, dims, "")
+        b.registers(&name_of(&self.factor.plan, "frag"), Elem::U32, dims, "")
     }
 
     /// Reads the words of the n-th instruction to where they belong, by their planes and numbers.
     fn read(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (of, matrices): (&WarpMatrices, &Matrices),
         slot: &Expr,
         nth: &Expr,
@@ -111,24 +111,24 @@ impl<'t> Side<'t> {
     ) {
         let held = match self.source {
             Source::Tile { free, term } => Held::Tile { free, term },
-            Source::Matrices(told) => Held::Loaded(self.load(k, of, told, slot, nth)),
+            Source::Matrices(told) => Held::Loaded(self.load(b, of, told, slot, nth)),
         };
-        k.unrolled("w", self.count_of_words(), |k, word| {
+        b.unrolled("w", self.count_of_words(), |b, word| {
             let value = |which| self.value(of, &held, slot, nth, word, which);
             let target = |plane: Option<Expr>| place(plane, word);
             let pack = match of.counts.plan.format() {
-                Format::Tf32 => return tf32(k, (of, matrices), value(0), &target),
+                Format::Tf32 => return tf32(b, (of, matrices), value(0), &target),
                 Format::Bf16 => Intrinsic::PackBf16,
                 Format::F16 => Intrinsic::PackF16,
             };
-            halves(k, (of, matrices), pack, [value(0), value(1)], &target);
+            halves(b, (of, matrices), pack, [value(0), value(1)], &target);
         });
     }
 
     /// Loads the numbers of the n-th instruction.
     fn load(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         of: &WarpMatrices,
         told: Told,
         slot: &Expr,
@@ -145,18 +145,18 @@ impl<'t> Side<'t> {
         // Four terms of eight lines are a matrix.
         let count = self.lines * terms / 4;
         if count <= 4 {
-            let raw = k.registers(&name, Elem::F32, [count.into()], "");
+            let raw = b.registers(&name, Elem::F32, [count.into()], "");
             let to = Access::new(raw, [0.into()]);
             let load =
                 LoadMatrix { count: count as u8, transposed: false, to, from: from(0.into()) };
-            k.load_matrix(load);
+            b.load_matrix(load);
             return raw;
         }
-        let raw = k.registers(&name, Elem::F32, [2.into(), 4.into()], "");
-        k.unrolled("h", 2, |k, h| {
+        let raw = b.registers(&name, Elem::F32, [2.into(), 4.into()], "");
+        b.unrolled("h", 2, |b, h| {
             let to = Access::new(raw, [h.into(), 0.into()]);
             let from = from(h * (terms / 2));
-            k.load_matrix(LoadMatrix { count: 4, transposed: false, to, from });
+            b.load_matrix(LoadMatrix { count: 4, transposed: false, to, from });
         });
         raw
     }
@@ -197,11 +197,11 @@ impl<'t> Side<'t> {
 }
 
 impl Source {
-    fn of(k: &mut KernelBuilder, factor: &Factor, from: From, at: &Expr) -> Self {
+    fn of(b: &mut KernelBuilder, factor: &Factor, from: From, at: &Expr) -> Self {
         match from {
             From::Matrices(told) => Self::Matrices(told),
             From::Tile(Own { free, term }) => {
-                let term = k.let_(&name_of(&factor.plan, "term"), at.clone() + term);
+                let term = b.let_(&name_of(&factor.plan, "term"), at.clone() + term);
                 Self::Tile { free, term }
             }
         }
@@ -210,7 +210,7 @@ impl Source {
 
 /// A word of two numbers, in each plane.
 fn halves(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     (of, matrices): (&WarpMatrices, &Matrices),
     pack: Intrinsic,
     [low, high]: [Expr; 2],
@@ -218,45 +218,45 @@ fn halves(
 ) {
     let packed = |low: Expr, high: Expr| Expr::Call(pack, vec![low, high]);
     let Some(planes) = of.counts.planes else {
-        return k.store(target(None), packed(low, high));
+        return b.store(target(None), packed(low, high));
     };
     if pack != Intrinsic::PackBf16 {
         unreachable!(
             "checked: by the lanes of a warp numbers are taken apart into those of bf16, or of tf32"
         )
     }
-    let (low, high) = (k.mut_("low", low), k.mut_("high", high));
+    let (low, high) = (b.mut_("low", low), b.mut_("high", high));
     let last = planes - 1;
-    k.loop_("p", For::below(0, last.clone()).unroll(Unroll::Full), |k, p| {
-        let word = k.let_("word", packed(low.into(), high.into()));
-        k.store(target(Some(p.into())), word);
-        k.assign(low, low - lower(word.into()));
-        k.assign(high, high - upper(word.into()));
+    b.loop_("p", For::below(0, last.clone()).unroll(Unroll::Full), |b, p| {
+        let word = b.let_("word", packed(low.into(), high.into()));
+        b.store(target(Some(p.into())), word);
+        b.assign(low, low - lower(word.into()));
+        b.assign(high, high - upper(word.into()));
     });
     if let Some(lost) = &matrices.lost {
-        lost.see(k, [low.into(), high.into()].map(|rest: Expr| rest.bitcast(Elem::U32)));
+        lost.see(b, [low.into(), high.into()].map(|rest: Expr| rest.bitcast(Elem::U32)));
     }
-    k.store(target(Some(last)), packed(low.into(), high.into()));
+    b.store(target(Some(last)), packed(low.into(), high.into()));
 }
 
 /// A number of 32 bits, in each plane.
 fn tf32(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     (of, matrices): (&WarpMatrices, &Matrices),
     value: Expr,
     target: &dyn Fn(Option<Expr>) -> Access,
 ) {
-    let value = k.let_("value", value);
+    let value = b.let_("value", value);
     if of.counts.planes.is_none() {
-        return k.store(target(None), to_tf32_or_nan(value.into()));
+        return b.store(target(None), to_tf32_or_nan(value.into()));
     }
-    let large = k.let_("large", to_tf32(value.into()));
-    k.store(target(Some(0.into())), large);
+    let large = b.let_("large", to_tf32(value.into()));
+    b.store(target(Some(0.into())), large);
     if let Some(lost) = &matrices.lost {
-        lost.see_one(k, value.into());
+        lost.see_one(b, value.into());
     }
     let rest = value - kept(large.into()).bitcast(Elem::F32);
-    k.store(target(Some(1.into())), to_tf32(rest));
+    b.store(target(Some(1.into())), to_tf32(rest));
 }
 
 /// The bits of a number that is held by `tf32`, as far as they are looked at.

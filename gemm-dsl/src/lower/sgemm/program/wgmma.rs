@@ -21,8 +21,7 @@ use crate::lower::sgemm::wgmma::splits;
 use crate::plan::{SgemmPlan, Shape, TensorPlan};
 
 /// What a plan breaks that takes no planes of the caller's.
-pub(crate) const GIVEN: &str =
-    "only single products of warpgroups are given planes";
+pub(crate) const GIVEN: &str = "only single products of warpgroups are given planes";
 
 /// The steps of a product that is given so much.
 pub(crate) fn steps(
@@ -169,44 +168,44 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedK
         kernel: name.clone(),
         rule: format!("the line that stands in for it has no plan: {faults}"),
     })?;
-    let mut k = KernelBuilder::new(name.clone());
-    head(&mut k, &own);
-    let problem = Problem::declare(&mut k, &own, Takes::All);
+    let mut b = KernelBuilder::new(name.clone());
+    head(&mut b, &own);
+    let problem = Problem::declare(&mut b, &own, Takes::All);
     if !plan.guarded() {
         // Whether M and N are accepted does not depend on whether there are terms.
         let (rows, cols) = plan.cluster_tile();
         for (scalar, of) in [(problem.m, rows), (problem.n, cols)] {
-            k.require(Requirement::Multiple { scalar, of: of.into() });
+            b.require(Requirement::Multiple { scalar, of: of.into() });
         }
     }
     let Shape::Tiled(shape) = own.shape() else {
         return Err(IrError { kernel: name, rule: "the line that stands in has a tile".into() });
     };
-    let frame = Frame::declare(&mut k, &own, shape, problem);
-    let tile = |k: &mut KernelBuilder, origin: Origin| {
-        let (tiled, parts) = frame.tile_at(k, origin);
-        product(k, &tiled, parts, None);
+    let frame = Frame::declare(&mut b, &own, shape, problem);
+    let tile = |b: &mut KernelBuilder, origin: Origin| {
+        let (tiled, parts) = frame.tile_at(b, origin);
+        product(b, &tiled, parts, None);
     };
     if !t.arith().is_emulation() {
-        k.title("Stands in for tensor cores where there are no terms.");
-        let origin = frame.own_origin(&mut k);
-        tile(&mut k, origin);
-        return k.finish();
+        b.title("Stands in for tensor cores where there are no terms.");
+        let origin = frame.own_origin(&mut b);
+        tile(&mut b, origin);
+        return b.finish();
     }
-    k.title("Stands in for tensor cores where planes do not hold all numbers.");
+    b.title("Stands in for tensor cores where planes do not hold all numbers.");
     let blocks = schedule::tiles_of(&own, &problem);
-    let stands_in = StandsIn::parameters(&mut k);
+    let stands_in = StandsIn::parameters(&mut b);
     let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
     let origin = found.contains(&true).then(|| {
-        let problem = problem.with_distinct(&mut k);
-        let greatest = Greatest::of(&mut k, &problem, found);
-        let origin = frame.own_origin(&mut k);
-        greatest.reset(&mut k, &problem, &origin, ([frame.bm, frame.bn], frame.threads));
+        let problem = problem.with_distinct(&mut b);
+        let greatest = Greatest::of(&mut b, &problem, found);
+        let origin = frame.own_origin(&mut b);
+        greatest.reset(&mut b, &problem, &origin, ([frame.bm, frame.bn], frame.threads));
         origin
     });
-    stands_in.run(&mut k, (problem.k.into(), blocks), |k| {
-        let origin = origin.unwrap_or_else(|| frame.own_origin(k));
-        tile(k, origin);
+    stands_in.run(&mut b, (problem.k.into(), blocks), |b| {
+        let origin = origin.unwrap_or_else(|| frame.own_origin(b));
+        tile(b, origin);
     });
-    k.finish()
+    b.finish()
 }

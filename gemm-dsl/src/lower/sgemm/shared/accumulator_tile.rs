@@ -77,8 +77,8 @@ impl<'p> BlockTile<'p> {
     }
 
     /// A barrier of all threads that know of the tile.
-    pub fn barrier(&self, k: &mut KernelBuilder) {
-        tickets::barrier(k, self.meet);
+    pub fn barrier(&self, b: &mut KernelBuilder) {
+        tickets::barrier(b, self.meet);
     }
 
     /// What its threads hold.
@@ -99,10 +99,10 @@ impl<'p> BlockTile<'p> {
     }
 
     /// Does something by the threads that hold parts.
-    pub fn by_holders(&self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder)) {
+    pub fn by_holders(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder)) {
         match &self.holds {
-            None => body(k),
-            Some(holds) => k.if_(holds.clone(), body),
+            None => body(b),
+            Some(holds) => b.if_(holds.clone(), body),
         }
     }
 }

@@ -84,15 +84,15 @@ impl TileCopy {
     /// Declares the constants and the thread's starting places.
     /// `other` is the plan of the other operand.
     pub fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: OperandPlan,
         other: OperandPlan,
         of: Extents,
     ) -> Self {
-        let (count, places) = Declare { plan: &plan, other: &other, of }.places(k);
+        let (count, places) = Declare { plan: &plan, other: &other, of }.places(b);
         let mut copy = Self { plan, count, places, only: None };
         if plan.accesses() == 1 {
-            copy.only = Some(copy.place(k, 0.into()));
+            copy.only = Some(copy.place(b, 0.into()));
         }
         copy
     }
@@ -107,16 +107,16 @@ struct Declare<'p> {
 impl Declare<'_> {
     fn constant(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         suffix: &str,
         value: impl Into<Expr>,
         meaning: impl Into<String>,
     ) -> Const {
-        k.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
+        b.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
     }
 
     /// The number of accesses, and where they lie.
-    fn places(&self, k: &mut KernelBuilder) -> (Const, Places) {
+    fn places(&self, b: &mut KernelBuilder) -> (Const, Places) {
         let (plan, letter) = (self.plan, self.plan.letter());
         let Extents { tid, threads, free, depth } = self.of;
         let (lines, line) =
@@ -132,17 +132,17 @@ impl Declare<'_> {
             Walk::Groups { .. } => {
                 let group = GROUP as i32;
                 let meaning = format!("{what}s of {letter} copied at once");
-                let step = self.constant(k, "STEP", threads / group, meaning);
+                let step = self.constant(b, "STEP", threads / group, meaning);
                 let way = if plan.lines_are_rows() { "down" } else { "across" };
                 let meaning = format!("steps {way} a tile of {letter}");
-                let passes = self.constant(k, "PASSES", lines / step, meaning);
-                let count = self.constant(k, "COPIES", passes * (line / group), per_thread);
-                k.comment(format!(
+                let passes = self.constant(b, "PASSES", lines / step, meaning);
+                let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
+                b.comment(format!(
                     "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte sector.",
                     plan.contiguous().to_string().to_ascii_lowercase(),
                 ));
-                let line = k.let_(&line_name, tid / group);
-                let along = k.let_(&along_name, tid % group);
+                let line = b.let_(&line_name, tid / group);
+                let along = b.let_(&along_name, tid % group);
                 (count, Places::Groups { line, along, step, passes })
             }
             Walk::Lines { .. } => {
@@ -150,8 +150,8 @@ impl Declare<'_> {
                     true => format!("rows of a tile of {letter} that the block copies at once"),
                     false => format!("columns of a tile of {letter} copied at once"),
                 };
-                let step = self.constant(k, "STEP", threads / per_line.clone(), meaning);
-                let count = self.constant(k, "COPIES", lines / step, per_thread);
+                let step = self.constant(b, "STEP", threads / per_line.clone(), meaning);
+                let count = self.constant(b, "COPIES", lines / step, per_thread);
                 // Said of both at the first one, else of each that is copied so.
                 let both = matches!(self.other.walk(), Walk::Lines { .. })
                     && self.other.lines_are_rows() == plan.lines_are_rows();
@@ -161,16 +161,16 @@ impl Declare<'_> {
                     (false, _) => Some(format!("a tile of {letter}")),
                 };
                 if let Some(of) = of {
-                    k.comment(format!("Copies: consecutive threads along the {what}s of {of}."));
+                    b.comment(format!("Copies: consecutive threads along the {what}s of {of}."));
                 }
-                let line = k.let_(&line_name, tid / per_line.clone());
-                let along = k.let_(&along_name, tid % per_line * width);
+                let line = b.let_(&line_name, tid / per_line.clone());
+                let along = b.let_(&along_name, tid % per_line * width);
                 (count, Places::Lines { line, along, step })
             }
             Walk::Linear { exact, .. } => {
-                let total = self.constant(k, "TOTAL", lines * per_line.clone(), units);
+                let total = self.constant(b, "TOTAL", lines * per_line.clone(), units);
                 let count = if exact { total / threads } else { (total + threads - 1) / threads };
-                let count = self.constant(k, "COPIES", count, per_thread);
+                let count = self.constant(b, "COPIES", count, per_thread);
                 (count, Places::Linear { tid, threads, per_line, total, exact })
             }
         }
@@ -181,16 +181,16 @@ impl TileCopy {
     /// Runs the body for each of the accesses in the share.
     pub fn each(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         share: &Share,
         body: impl FnOnce(&mut KernelBuilder, Place),
     ) {
-        let at = |k: &mut KernelBuilder, place: Place| match place.exists.clone() {
-            None => body(k, place),
-            Some(exists) => k.if_(exists, |k| body(k, place)),
+        let at = |b: &mut KernelBuilder, place: Place| match place.exists.clone() {
+            None => body(b, place),
+            Some(exists) => b.if_(exists, |b| body(b, place)),
         };
         let (from, to, unroll) = match (share, &self.only) {
-            (Share::All, Some(place)) => return at(k, place.clone()),
+            (Share::All, Some(place)) => return at(b, place.clone()),
             (Share::All, None) => {
                 (0.into(), self.count.into(), self.plan.unroll().map_or(Unroll::Full, Unroll::By))
             }
@@ -198,14 +198,14 @@ impl TileCopy {
                 (self.count * *part / *parts, self.count * (*part + 1) / *parts, Unroll::Full)
             }
         };
-        k.loop_("i", For::below(from, to).unroll(unroll), |k, i| {
-            let place = self.place(k, i.into());
-            at(k, place);
+        b.loop_("i", For::below(from, to).unroll(unroll), |b, i| {
+            let place = self.place(b, i.into());
+            at(b, place);
         });
     }
 
     /// Names the place of access `i`.
-    fn place(&self, k: &mut KernelBuilder, i: Expr) -> Place {
+    fn place(&self, b: &mut KernelBuilder, i: Expr) -> Place {
         // An only access is named beside that of the other operand, so its names tell them apart.
         let only = i == Expr::I32(0);
         let [line_name, along_name] = names(&self.plan).map(|name| match only {
@@ -218,24 +218,24 @@ impl TileCopy {
                 ((*line).into(), (*along).into())
             }
             Places::Lines { line, along, step } => {
-                (k.let_(&line_name, *line + i.clone() * *step).into(), (*along).into())
+                (b.let_(&line_name, *line + i.clone() * *step).into(), (*along).into())
             }
             Places::Groups { line, along, step, passes } => {
-                let line = k.let_(&line_name, *line + i.clone() % *passes * *step).into();
-                let along = k.let_(&along_name, *along + i.clone() / *passes * GROUP as i32);
+                let line = b.let_(&line_name, *line + i.clone() % *passes * *step).into();
+                let along = b.let_(&along_name, *along + i.clone() / *passes * GROUP as i32);
                 (line, along.into())
             }
             Places::Linear { tid, threads, per_line, total, exact } => {
                 let name = if only { name_of(&self.plan, "index") } else { "index".to_owned() };
-                let index = k.let_(&name, *tid + i.clone() * *threads);
+                let index = b.let_(&name, *tid + i.clone() * *threads);
                 exists = (!exact).then(|| Expr::from(index).lt(*total));
-                let line = k.let_(&line_name, index / per_line.clone()).into();
+                let line = b.let_(&line_name, index / per_line.clone()).into();
                 let along = index % per_line.clone() * self.plan.width() as i32;
-                (line, k.let_(&along_name, along).into())
+                (line, b.let_(&along_name, along).into())
             }
         };
         let contiguous = self.plan.contiguous();
-        let (free, k) = if contiguous == Axis::K { (line, along) } else { (along, line) };
-        Place { i, free, k, contiguous, exists }
+        let (free, depth) = if contiguous == Axis::K { (line, along) } else { (along, line) };
+        Place { i, free, k: depth, contiguous, exists }
     }
 }

@@ -11,48 +11,48 @@ use crate::ir::{Expr, KernelBuilder, Scalar};
 use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
 /// The k at which the second tile starts.
-pub(crate) fn width_of_first(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
+pub(crate) fn width_of_first(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Expr {
     let which = match tiled.t.ragged() {
         Ragged::Nowhere => return tiled.bk.into(),
         Ragged::First => "first",
         Ragged::Last => "last",
     };
-    k.comment(format!(
+    b.comment(format!(
         "The {which} tile is narrower where BK does not divide K; zeros fill it up."
     ));
     if tiled.a.plan.fill() == Fill::MinusZero {
-        k.comment("They are -0 in A and +0 in B: their product, -0, leaves every sum as it is.");
+        b.comment("They are -0 in A and +0 in B: their product, -0, leaves every sum as it is.");
     }
     if tiled.t.ragged() == Ragged::Last {
         return tiled.bk.into();
     }
     let depth = tiled.depth();
     let first = depth.clone().gt(0).select((depth - 1) % tiled.bk + 1, 0);
-    k.let_("first", first).into()
+    b.let_("first", first).into()
 }
 
 /// Brings in the tile at `k0` by `copy`, which is told how many k of it exist where that is not
 /// certain; of the first tile that is said by `first`.
 pub(crate) fn bring_in(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
     k0: &Expr,
     first: Option<&Expr>,
     copy: impl Fn(&mut KernelBuilder, Option<&Expr>),
 ) {
     match (tiled.t.ragged(), first) {
-        (Ragged::First, Some(width)) => copy(k, Some(width)),
-        (Ragged::First, None) | (Ragged::Nowhere, _) => copy(k, None),
+        (Ragged::First, Some(width)) => copy(b, Some(width)),
+        (Ragged::First, None) | (Ragged::Nowhere, _) => copy(b, None),
         (Ragged::Last, _) => {
             let left = tiled.depth() - k0.clone();
             let whole = (k0.clone() + tiled.bk).le(tiled.depth());
-            k.if_else(whole, |k| copy(k, None), |k| copy(k, Some(&left)));
+            b.if_else(whole, |b| copy(b, None), |b| copy(b, Some(&left)));
         }
     }
 }
 
 /// Says what the reads of A and B do at the edge of C.
-pub(crate) fn edge_comment(k: &mut KernelBuilder, edges: [Edge; 2]) {
+pub(crate) fn edge_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     let vectors = |edge| match edge {
         Edge::Exact => None,
         Edge::Last => Some(false),
@@ -65,13 +65,13 @@ pub(crate) fn edge_comment(k: &mut KernelBuilder, edges: [Edge; 2]) {
         (true, false) => "column or vector of rows",
         (true, true) => "vector of rows or of columns",
     };
-    k.comment(format!("Past the edge of C its last {lines} is read: nothing of it is stored."));
+    b.comment(format!("Past the edge of C its last {lines} is read: nothing of it is stored."));
 }
 
 /// Says what asynchronous copies do there.
-pub(crate) fn copies_comment(k: &mut KernelBuilder, edges: [Edge; 2]) {
+pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
     if !edges.contains(&Edge::Exact) {
-        k.comment("Past the edge of C other rows and columns are read: nothing of it is stored.");
+        b.comment("Past the edge of C other rows and columns are read: nothing of it is stored.");
     }
 }
 

@@ -10,44 +10,44 @@ use crate::plan::Guards;
 
 /// Writes the elements of C that exist.
 pub(crate) fn store(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     block: &BlockTile<'_>,
     acc: &Accumulators,
     finish: &Finish<'_>,
 ) {
     match block.origin.nth.zip(block.problem.batch) {
-        None => tile(k, block, acc, finish),
+        None => tile(b, block, acc, finish),
         Some((nth, batch)) => {
-            k.if_(Expr::from(nth).lt(batch), |k| tile(k, block, acc, finish));
+            b.if_(Expr::from(nth).lt(batch), |b| tile(b, block, acc, finish));
         }
     }
 }
 
 /// Writes those of a product that there is.
-fn tile(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+fn tile(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
     let plan = block.epilogue;
     if plan.waiting() > 0 {
-        return looped(k, block, acc, finish);
+        return looped(b, block, acc, finish);
     }
     match plan.guards() {
         Guards::None => {
-            k.comment("Write the outputs.");
-            outputs(k, block, acc, finish, false);
+            b.comment("Write the outputs.");
+            outputs(b, block, acc, finish, false);
         }
         Guards::Inline => {
-            k.comment("Write the outputs that exist.");
-            outputs(k, block, acc, finish, true);
+            b.comment("Write the outputs that exist.");
+            outputs(b, block, acc, finish, true);
         }
         Guards::Hoisted => {
-            k.comment("Write the outputs that exist.");
+            b.comment("Write the outputs that exist.");
             let (p, origin) = (&block.problem, &block.origin);
             let inside = (origin.row + block.bm.clone())
                 .le(p.m)
                 .and((origin.col + block.bn.clone()).le(p.n));
-            k.if_else(
+            b.if_else(
                 inside,
-                |k| outputs(k, block, acc, finish, false),
-                |k| outputs(k, block, acc, finish, true),
+                |b| outputs(b, block, acc, finish, false),
+                |b| outputs(b, block, acc, finish, true),
             );
         }
     }
@@ -77,7 +77,7 @@ struct Sums {
 }
 
 fn outputs(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     block: &BlockTile<'_>,
     acc: &Accumulators,
     finish: &Finish<'_>,
@@ -87,30 +87,30 @@ fn outputs(
     let operands = match block.rows.count {
         // What belongs to a column is read once.
         1 => finish.operands.clone(),
-        _ => finish.operands.columns(k, block.cols.name.into(), |k, arrays| {
-            columns(k, block, arrays, guards);
+        _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
+            columns(b, block, arrays, guards);
         }),
     };
     let outputs = Outputs { block, finish, guards };
-    over(k, "m", block.rows.name.into(), block.rows.count, |k, m| {
-        let row = k.let_("row", block.origin.row + block.rows.element(m.clone()));
-        guarded(k, guards, Expr::from(row).lt(p.m), |k| {
-            let operands = operands.row(k, &row.into());
+    over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
+        let row = b.let_("row", block.origin.row + block.rows.element(m.clone()));
+        guarded(b, guards, Expr::from(row).lt(p.m), |b| {
+            let operands = operands.row(b, &row.into());
             let row = Row { row: row.into(), operands };
             if block.epilogue.width() == 4 {
-                over(k, "v", block.cols.name / 4, block.cols.count / 4, |k, v| {
-                    let col = k.let_("col", block.origin.col + block.cols.vector(v.clone()));
+                over(b, "v", block.cols.name / 4, block.cols.count / 4, |b, v| {
+                    let col = b.let_("col", block.origin.col + block.cols.vector(v.clone()));
                     let n = v * 4;
                     let each = (0..4).map(|j| acc.value(&m, &(n.clone() + j))).collect();
                     let whole = Some(acc.vector(&m, &n));
-                    outputs.vector(k, &row, &Sums { n, col: col.into(), each, whole });
+                    outputs.vector(b, &row, &Sums { n, col: col.into(), each, whole });
                 });
             } else {
-                over(k, "n", block.cols.name.into(), block.cols.count, |k, n| {
-                    let col = k.let_("col", block.origin.col + block.cols.element(n.clone()));
-                    guarded(k, guards, Expr::from(col).lt(p.n), |k| {
+                over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
+                    let col = b.let_("col", block.origin.col + block.cols.element(n.clone()));
+                    guarded(b, guards, Expr::from(col).lt(p.n), |b| {
                         let each = vec![acc.value(&m, &n)];
-                        outputs.one(k, &row, 0, &Sums { n, col: col.into(), each, whole: None });
+                        outputs.one(b, &row, 0, &Sums { n, col: col.into(), each, whole: None });
                     });
                 });
             }
@@ -120,11 +120,11 @@ fn outputs(
 
 /// The same in a loop that is not written out, for an epilogue of much code: some rows of sums at a time
 /// wait in shared memory, where an index need not be known to the compiler.
-fn looped(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
     let (p, plan) = (&block.problem, block.epilogue);
     let guards = plan.guards() != Guards::None;
     let meaning = "rows of a thread whose sums wait at once";
-    let rows = k.constant("WAITING", plan.waiting() as i32, meaning);
+    let rows = b.constant("WAITING", plan.waiting() as i32, meaning);
     let width = plan.width();
     let (per_row, number) = match width {
         4 => (block.cols.name / 4, block.cols.count / 4),
@@ -132,59 +132,59 @@ fn looped(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, fini
     };
     let stored = if width == 4 { "vectors" } else { "sums" };
     let meaning = format!("{stored} of a thread that wait at once");
-    let all = k.constant("SUMS", rows * per_row.clone(), meaning);
+    let all = b.constant("SUMS", rows * per_row.clone(), meaning);
     let dims = [all.into(), block.holders.clone() * width as i32];
     let meaning = "sums that wait, each where its own thread alone looks";
-    let sums = k.shared("sums", Elem::F32, dims, Layout::row_major(2), meaning);
+    let sums = b.shared("sums", Elem::F32, dims, Layout::row_major(2), meaning);
     let own: Expr = block.holder.clone() * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);
         if width == 4 { at.vector() } else { at }
     };
-    k.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
-    k.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
+    b.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
+    b.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
     let outputs = Outputs { block, finish, guards };
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
-    k.loop_("part", parts, |k, part| {
+    b.loop_("part", parts, |b, part| {
         // Registers have no index: which rows these are is written out.
-        over(k, "other", block.rows.name / rows, block.rows.count / plan.waiting(), |k, other| {
-            k.if_(other.clone().equals(part), |k| {
-                over(k, "m", rows.into(), plan.waiting(), |k, m| {
-                    over(k, "n", per_row.clone(), number, |k, n| {
+        over(b, "other", block.rows.name / rows, block.rows.count / plan.waiting(), |b, other| {
+            b.if_(other.clone().equals(part), |b| {
+                over(b, "m", rows.into(), plan.waiting(), |b, m| {
+                    over(b, "n", per_row.clone(), number, |b, n| {
                         let of_thread = other.clone() * rows + m.clone();
                         let sum = match width {
                             4 => acc.vector(&of_thread, &(n.clone() * 4)),
                             _ => acc.value(&of_thread, &n),
                         };
-                        k.store(at(m.clone() * per_row.clone() + n), sum);
+                        b.store(at(m.clone() * per_row.clone() + n), sum);
                     });
                 });
             });
         });
-        k.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |k, i| {
-            let m = k.let_("m", part * rows + Expr::from(i) / per_row.clone());
-            let row = k.let_("row", block.origin.row + block.rows.element(m.into()));
+        b.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |b, i| {
+            let m = b.let_("m", part * rows + Expr::from(i) / per_row.clone());
+            let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
             let n = Expr::from(i) % per_row.clone();
             let col = match width {
                 4 => block.cols.vector(n.clone()),
                 _ => block.cols.element(n.clone()),
             };
-            let col = Expr::from(k.let_("col", block.origin.col + col));
+            let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
             // A vector asks for its columns itself.
             let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
-            guarded(k, guards, inside, |k| {
-                let operands = finish.operands.row(k, &row.into());
+            guarded(b, guards, inside, |b| {
+                let operands = finish.operands.row(b, &row.into());
                 let row = Row { row: row.into(), operands };
-                let sum = Expr::from(k.let_("sum", at(i.into()).load()));
+                let sum = Expr::from(b.let_("sum", at(i.into()).load()));
                 let each = match width {
                     4 => (0..4).map(|j| sum.clone().lane(j)).collect(),
                     _ => vec![sum],
                 };
                 let sums = Sums { n, col, each, whole: None };
                 match width {
-                    4 => outputs.vector(k, &row, &sums),
-                    _ => outputs.one(k, &row, 0, &sums),
+                    4 => outputs.vector(b, &row, &sums),
+                    _ => outputs.one(b, &row, 0, &sums),
                 }
             });
         });
@@ -193,7 +193,7 @@ fn looped(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, fini
 
 /// Reads what operands hold for the columns of the thread that exist.
 fn columns(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     block: &BlockTile<'_>,
     arrays: &[(Line, BufferId)],
     guards: bool,
@@ -202,19 +202,19 @@ fn columns(
     let wide = plan.width() == 4 && !(plan.straddles() && guards);
     let (name, count) = if wide { ("v", block.cols.count / 4) } else { ("n", block.cols.count) };
     let bound = if wide { block.cols.name / 4 } else { block.cols.name.into() };
-    over(k, name, bound, count, |k, i| {
+    over(b, name, bound, count, |b, i| {
         let (first, at) = match wide {
             true => (i.clone() * 4, block.cols.vector(i)),
             false => (i.clone(), block.cols.element(i)),
         };
-        let col = k.let_("own_col", block.origin.col + at);
-        guarded(k, guards, Expr::from(col).lt(p.n), |k| {
+        let col = b.let_("own_col", block.origin.col + at);
+        guarded(b, guards, Expr::from(col).lt(p.n), |b| {
             for (memory, kept) in arrays {
                 let from = memory.at(col);
                 let to = Access::new(*kept, [first.clone()]);
                 match wide {
-                    true => k.store(to.vector(), from.vector().load()),
-                    false => k.store(to, from.load()),
+                    true => b.store(to.vector(), from.vector().load()),
+                    false => b.store(to, from.load()),
                 }
             }
         });
@@ -223,16 +223,16 @@ fn columns(
 
 impl Outputs<'_> {
     /// One output.
-    fn one(&self, k: &mut KernelBuilder, row: &Row, j: usize, sums: &Sums) {
+    fn one(&self, b: &mut KernelBuilder, row: &Row, j: usize, sums: &Sums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
-        let held = row.operands.rest(k, (&row.row, &col), n, false);
+        let held = row.operands.rest(b, (&row.row, &col), n, false);
         let value = self.finish.value(sums.each[j].clone(), (&row.row, &col), (&held, 0));
-        k.store(self.block.problem.c().at(row.row.clone(), col), value);
+        b.store(self.block.problem.c().at(row.row.clone(), col), value);
     }
 
     /// Four adjacent outputs of a row.
-    fn four(&self, k: &mut KernelBuilder, row: &Row, sums: &Sums) {
-        let held = row.operands.rest(k, (&row.row, &sums.col), sums.n.clone(), true);
+    fn four(&self, b: &mut KernelBuilder, row: &Row, sums: &Sums) {
+        let held = row.operands.rest(b, (&row.row, &sums.col), sums.n.clone(), true);
         let values = match &sums.whole {
             Some(whole) if self.finish.is_identity() => whole.clone(),
             _ => {
@@ -243,23 +243,23 @@ impl Outputs<'_> {
                 Expr::Pack((0..4).map(value).collect())
             }
         };
-        k.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
+        b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
     /// Four adjacent outputs of a row, as far as they exist.
-    fn vector(&self, k: &mut KernelBuilder, row: &Row, sums: &Sums) {
+    fn vector(&self, b: &mut KernelBuilder, row: &Row, sums: &Sums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
             // A vector lies in C as a whole or not at all.
             let inside = col.clone().lt(p.n);
-            return guarded(k, self.guards, inside, |k| self.four(k, row, sums));
+            return guarded(b, self.guards, inside, |b| self.four(b, row, sums));
         }
-        k.if_else(
+        b.if_else(
             (col.clone() + 3).lt(p.n),
-            |k| self.four(k, row, sums),
-            |k| {
+            |b| self.four(b, row, sums),
+            |b| {
                 for j in 0..4 {
-                    k.if_((col.clone() + j as i32).lt(p.n), |k| self.one(k, row, j, sums));
+                    b.if_((col.clone() + j as i32).lt(p.n), |b| self.one(b, row, j, sums));
                 }
             },
         );
@@ -267,14 +267,14 @@ impl Outputs<'_> {
 }
 
 fn guarded(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     guards: bool,
     inside: Expr,
     body: impl FnOnce(&mut KernelBuilder),
 ) {
     if guards {
-        k.if_(inside, body);
+        b.if_(inside, body);
     } else {
-        body(k);
+        body(b);
     }
 }

@@ -63,18 +63,18 @@ fn called(what: &str, name: &str, nth: usize) -> String {
 
 impl Operands {
     /// Declares the parameters behind those of the product, and what a launch must satisfy for them.
-    pub(crate) fn declare(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Self {
+    pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Self {
         let spec = plan.spec();
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() == 4);
         let declared = spec.operands().into_iter().map(|operand| {
             let (value, own) = match operand.slot {
                 Slot::Number(nth) => {
-                    let number = k.scalar(&operand.name, Ty::F32, Source::Argument(nth));
-                    k.named_by_user();
+                    let number = b.scalar(&operand.name, Ty::F32, Source::Argument(nth));
+                    b.named_by_user();
                     (Value::Number(number), String::new())
                 }
                 Slot::Array(nth) => {
-                    let value = array(k, (spec, problem), &operand, (nth, vectors));
+                    let value = array(b, (spec, problem), &operand, (nth, vectors));
                     (value, called("own", &operand.name, nth))
                 }
             };
@@ -109,33 +109,33 @@ impl Operands {
     /// registers for `count` columns each, filled by `fill` with what lies in memory.
     pub(crate) fn columns(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         count: Expr,
         fill: impl FnOnce(&mut KernelBuilder, &[(Line, BufferId)]),
     ) -> Self {
         if !self.0.iter().any(|beside| matches!(beside.value, Value::Column(_))) {
             return self.clone();
         }
-        k.comment("What the epilogue reads along the columns of this thread.");
+        b.comment("What the epilogue reads along the columns of this thread.");
         let mut filled = Vec::new();
         let mut read = self.clone();
         for beside in &mut read.0 {
             if let Value::Column(memory) = beside.value {
-                let kept = k.registers(&beside.own, Elem::F32, [count.clone()], "");
+                let kept = b.registers(&beside.own, Elem::F32, [count.clone()], "");
                 filled.push((memory, kept));
                 beside.value = Value::Kept(kept);
             }
         }
-        fill(k, &filled);
+        fill(b, &filled);
         read
     }
 
     /// Reads what belongs to a row of C.
-    pub(crate) fn row(&self, k: &mut KernelBuilder, row: &Expr) -> Self {
+    pub(crate) fn row(&self, b: &mut KernelBuilder, row: &Expr) -> Self {
         let mut read = self.clone();
         for beside in &mut read.0 {
             if let Value::Row(memory) = beside.value {
-                let own = k.let_(&beside.own, memory.at(row.clone()).load());
+                let own = b.let_(&beside.own, memory.at(row.clone()).load());
                 beside.value = Value::OfRow(own.into());
             }
         }
@@ -146,7 +146,7 @@ impl Operands {
     /// to column `n` of the thread.
     pub(crate) fn rest(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (row, col): (&Expr, &Expr),
         n: Expr,
         vector: bool,
@@ -160,7 +160,7 @@ impl Operands {
                 Some(when) => when.clone().select(value, none),
                 None => value,
             };
-            let own = k.let_(own, value).into();
+            let own = b.let_(own, value).into();
             if vector { Read::Lanes(own) } else { Read::Same(own) }
         };
         let each = self.0.iter().map(|Beside { own, value, .. }| match value {
@@ -209,54 +209,54 @@ impl Held {
 
 /// Declares an array, and what a launch must satisfy for it.
 fn array(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     (spec, problem): (&SgemmSpec, &Problem),
     operand: &SgemmOperand,
     (nth, vectors): (usize, bool),
 ) -> Value {
     let (name, of) = (&*operand.name, Operand::Input(nth));
-    let memory = k.global(name, Elem::F32, of);
-    k.named_by_user();
+    let memory = b.global(name, Elem::F32, of);
+    b.named_by_user();
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     let value = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
         Along::N => {
-            k.shape(memory, [n], [1.into()]);
+            b.shape(memory, [n], [1.into()]);
             Value::Column(Line(memory))
         }
         // It is never read by vectors.
         Along::M => {
-            k.shape(memory, [m], [1.into()]);
+            b.shape(memory, [m], [1.into()]);
             return Value::Row(Line(memory));
         }
         Along::Mn => {
             let outer = problem.batch.map(|count| {
                 let source = Source::Stride { operand: of, dim: 0 };
-                let apart = k.scalar(&called("stride", name, nth), Ty::U64, source);
-                k.named_by_user();
+                let apart = b.scalar(&called("stride", name, nth), Ty::U64, source);
+                b.named_by_user();
                 if vectors {
-                    k.require(Requirement::Multiple { scalar: apart, of: 4 });
+                    b.require(Requirement::Multiple { scalar: apart, of: 4 });
                 }
                 (count, apart)
             });
             let stride = match spec.pitched {
                 true => {
                     let source = Source::Stride { operand: of, dim: usize::from(outer.is_some()) };
-                    let stride = k.scalar(&called("ld", name, nth), Ty::I32, source);
-                    k.named_by_user();
+                    let stride = b.scalar(&called("ld", name, nth), Ty::I32, source);
+                    b.named_by_user();
                     stride
                 }
                 false => problem.n,
             };
-            batched(k, memory, outer, [m, n], [stride.into(), 1.into()]);
+            batched(b, memory, outer, [m, n], [stride.into(), 1.into()]);
             if vectors && spec.pitched {
-                k.require(Requirement::Multiple { scalar: stride, of: 4 });
+                b.require(Requirement::Multiple { scalar: stride, of: 4 });
             }
             Value::Element(Matrix { buffer: memory, stride, batch: problem.product }, None)
         }
     };
     if vectors {
-        k.require(Requirement::Aligned { operand: of, bytes: 16 });
+        b.require(Requirement::Aligned { operand: of, bytes: 16 });
     }
     value
 }

@@ -30,15 +30,15 @@ struct Scaled {
 
 impl<'p> Finish<'p> {
     /// Declares the parameters behind those of the product, and the functions.
-    pub(crate) fn declare(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &'p Problem) -> Self {
+    pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &'p Problem) -> Self {
         let spec = plan.spec();
-        let operands = Operands::declare(k, plan, problem);
+        let operands = Operands::declare(b, plan, problem);
         let depth = match spec.names_depth() {
-            true => k.extent("DEPTH", Ty::I32, Extent::DEPTH),
+            true => b.extent("DEPTH", Ty::I32, Extent::DEPTH),
             false => problem.k,
         };
         let scaled = spec.scaled.then(|| Scaled {
-            function: scaled(k),
+            function: scaled(b),
             alpha: operands.nth(SgemmSpec::ALPHA),
             beta: operands.nth(SgemmSpec::BETA),
             c: operands.nth(C),
@@ -48,7 +48,7 @@ impl<'p> Finish<'p> {
                 Named::Output => operands.nth(C),
                 Named::Operand(_) => operands.nth(&param.name),
             });
-            (epilogue.closure().lower(k), taken.collect())
+            (epilogue.closure().lower(b), taken.collect())
         });
         Self { problem, operands, scaled, closure, depth }
     }
@@ -87,7 +87,7 @@ impl<'p> Finish<'p> {
 }
 
 /// alpha * acc + beta * c by the rules of BLAS.
-fn scaled(k: &mut KernelBuilder) -> FunctionId {
+fn scaled(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "alpha * acc + beta * c as BLAS has it: what is multiplied by beta = 0 does not count, nor does a",
         "sum without terms.",
@@ -95,13 +95,13 @@ fn scaled(k: &mut KernelBuilder) -> FunctionId {
     let [alpha, beta] = SgemmSpec::FACTORS;
     let params =
         [("acc", Ty::F32), ("c", Ty::F32), (alpha, Ty::F32), (beta, Ty::F32), ("terms", Ty::I32)];
-    k.function("scaled", &meaning, &params, |k, vars| {
+    b.function("scaled", &meaning, &params, |b, vars| {
         let [acc, c, alpha, beta, terms] = [0, 1, 2, 3, 4].map(|n| Expr::from(vars[n]));
-        let product = Expr::from(k.let_("product", alpha * acc));
-        let kept = Expr::from(k.let_("kept", beta.clone() * c));
+        let product = Expr::from(b.let_("product", alpha * acc));
+        let kept = Expr::from(b.let_("kept", beta.clone() * c));
         let none = terms.equals(0);
-        let alone = k.let_("alone", none.clone().select(Expr::F32(0.0), product.clone()));
-        let both = k.let_("both", none.select(kept.clone(), product + kept));
+        let alone = b.let_("alone", none.clone().select(Expr::F32(0.0), product.clone()));
+        let both = b.let_("both", none.select(kept.clone(), product + kept));
         beta.equals(0.0).select(alone, both)
     })
 }

@@ -10,14 +10,14 @@ use crate::lower::sgemm::simt::fragment::{Accumulators, each};
 use crate::target::arch::WARP;
 
 /// Adds what the lanes of a warp have; lane 0 gets all.
-pub(crate) fn lanes(k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {
-    k.comment("Add what the lanes have: each takes the sum of the lane s above. Lane 0 gets all.");
+pub(crate) fn lanes(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {
+    b.comment("Add what the lanes have: each takes the sum of the lane s above. Lane 0 gets all.");
     let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
-    k.loop_("s", half, |k, s| {
-        each(k, block.elements(), |k, m, n| {
+    b.loop_("s", half, |b, s| {
+        each(b, block.elements(), |b, m, n| {
             let sum = acc.value(m, n);
             let above = Expr::Call(Intrinsic::ShuffleDown, vec![sum.clone(), s.into()]);
-            acc.set(k, (m, n), sum + above);
+            acc.set(b, (m, n), sum + above);
         });
     });
 }
@@ -41,7 +41,7 @@ impl Slices {
     /// All slices but the first hand over their sums, where `has_sums` holds.
     pub(crate) fn hand_over(
         self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         block: &BlockTile<'_>,
         acc: &Accumulators,
         has_sums: Option<Expr>,
@@ -50,17 +50,17 @@ impl Slices {
         // Slices of fewer threads than a warp has write at once: all of a place lie next to one another.
         let dims = [places, self.slices - 1, block.holders.clone()];
         let meaning = "sums of all slices but the first";
-        let sums = k.shared("handed_over", Elem::F32, dims, Layout::row_major(3), meaning);
+        let sums = b.shared("handed_over", Elem::F32, dims, Layout::row_major(3), meaning);
         let handed_over = HandedOver { sums, slices: self };
-        k.comment("All slices but the first hand over their sums.");
+        b.comment("All slices but the first hand over their sums.");
         let behind = Expr::from(self.slice).gt(0);
         let condition = has_sums.into_iter().fold(behind, Expr::and);
-        k.if_(condition, |k| {
-            each(k, block.elements(), |k, m, n| {
-                k.store(handed_over.at(block, self.slice - 1, m, n), acc.value(m, n));
+        b.if_(condition, |b| {
+            each(b, block.elements(), |b, m, n| {
+                b.store(handed_over.at(block, self.slice - 1, m, n), acc.value(m, n));
             });
         });
-        k.barrier();
+        b.barrier();
         handed_over
     }
 }
@@ -72,12 +72,12 @@ impl HandedOver {
     }
 
     /// Adds them to those of the first slice, in the order of the slices.
-    pub(crate) fn add(&self, k: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {
-        k.comment("Add them in the order of the slices.");
-        k.unrolled("other", self.slices.slices - 1, |k, other| {
-            each(k, block.elements(), |k, m, n| {
+    pub(crate) fn add(&self, b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {
+        b.comment("Add them in the order of the slices.");
+        b.unrolled("other", self.slices.slices - 1, |b, other| {
+            each(b, block.elements(), |b, m, n| {
                 let sum = acc.value(m, n) + self.at(block, other.into(), m, n).load();
-                acc.set(k, (m, n), sum);
+                acc.set(b, (m, n), sum);
             });
         });
     }

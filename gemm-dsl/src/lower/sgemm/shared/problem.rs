@@ -95,18 +95,18 @@ impl Problem {
     }
 
     /// The problem of one product of a batch.
-    pub fn of(self, k: &mut KernelBuilder, product: Option<Var>) -> Self {
+    pub fn of(self, b: &mut KernelBuilder, product: Option<Var>) -> Self {
         if self.listed && product.is_some() {
-            k.comment("The matrices of this product.");
+            b.comment("The matrices of this product.");
         }
-        let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(k, nth, product));
+        let own = |nth: usize| self.matrices[nth].map(|_| self.matrix_for(b, nth, product));
         Self { matrices: [0, 1, 2].map(own), product, ..self }
     }
 
     /// The same that knows which matrices are shared, of a batch: two more parameters.
-    pub fn with_distinct(self, k: &mut KernelBuilder) -> Self {
+    pub fn with_distinct(self, b: &mut KernelBuilder) -> Self {
         let of = [("BATCH_A", Extent::BATCH_A), ("BATCH_B", Extent::BATCH_B)];
-        let distinct = self.batch.map(|_| of.map(|(name, of)| k.extent(name, Ty::I32, of)));
+        let distinct = self.batch.map(|_| of.map(|(name, of)| b.extent(name, Ty::I32, of)));
         Self { distinct, ..self }
     }
 
@@ -121,12 +121,12 @@ impl Problem {
     }
 
     /// A, 0, B, 1, or C, 2, of a product.
-    pub fn matrix_for(&self, k: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
+    pub fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
         let mut matrix = self.matrix(nth);
         match product.filter(|_| self.listed) {
             Some(product) => {
                 let name = MATRICES[nth].0.to_lowercase();
-                matrix.buffer = k.choose(&name, matrix.buffer, product);
+                matrix.buffer = b.choose(&name, matrix.buffer, product);
             }
             None => matrix.batch = product,
         }
@@ -135,13 +135,13 @@ impl Problem {
 
     /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
     /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS | CLUSTERS]`, of the matrices that the kernel takes.
-    pub fn declare(k: &mut KernelBuilder, plan: &SgemmPlan, takes: Takes) -> Self {
+    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: Takes) -> Self {
         let taken = |nth: usize| takes.has(nth).then(|| MATRICES[nth]);
         let buffers =
-            [0, 1, 2].map(|nth| taken(nth).map(|(name, operand)| k.global(name, F32, operand)));
-        let m = k.extent("M", Ty::I32, Extent::M);
-        let n = k.extent("N", Ty::I32, Extent::N);
-        let depth = k.extent("K", Ty::I32, Extent::K);
+            [0, 1, 2].map(|nth| taken(nth).map(|(name, operand)| b.global(name, F32, operand)));
+        let m = b.extent("M", Ty::I32, Extent::M);
+        let n = b.extent("N", Ty::I32, Extent::N);
+        let depth = b.extent("K", Ty::I32, Extent::K);
         let by_col = [plan.layout().transposes_a(), plan.layout().transposes_b(), false];
         let dims = [[m, depth], [depth, n], [m, n]];
         let outer = usize::from(plan.batch() == Some(Batch::Strided));
@@ -152,7 +152,7 @@ impl Problem {
                 Some((name, operand)) => {
                     let dim = outer + usize::from(by_col[nth]);
                     let name = format!("ld{}", name.to_lowercase());
-                    k.scalar(&name, Ty::I32, Source::Stride { operand, dim })
+                    b.scalar(&name, Ty::I32, Source::Stride { operand, dim })
                 }
             }
         });
@@ -167,12 +167,12 @@ impl Problem {
             Shape::Direct(d) => [d.a().overhangs(), d.b().overhangs(), false],
             Shape::Tiled(t) => [t.a().overhangs(), t.b().overhangs(), false],
         };
-        let batch = plan.batch().map(|_| k.extent("BATCH", Ty::I32, Extent::BATCH));
+        let batch = plan.batch().map(|_| b.extent("BATCH", Ty::I32, Extent::BATCH));
         let strided = batch.filter(|_| plan.batch() == Some(Batch::Strided));
         let apart = [0, 1, 2].map(|nth| {
             let (name, operand) = taken(nth).filter(|_| strided.is_some())?;
             let name = format!("stride_{}", name.to_lowercase());
-            Some(k.scalar(&name, Ty::U64, Source::Stride { operand, dim: 0 }))
+            Some(b.scalar(&name, Ty::U64, Source::Stride { operand, dim: 0 }))
         });
         let listed = batch.filter(|_| plan.batch() == Some(Batch::Pointers));
         for (nth, buffer) in buffers.iter().enumerate() {
@@ -183,8 +183,8 @@ impl Problem {
                 true => ([readable(rows, vector), cols.into()], [1.into(), stride.into()]),
             };
             match listed {
-                Some(count) => k.list(buffer, count.into(), dims, strides),
-                None => batched(k, buffer, batch.zip(apart[nth]), dims, strides),
+                Some(count) => b.list(buffer, count.into(), dims, strides),
+                None => batched(b, buffer, batch.zip(apart[nth]), dims, strides),
             }
         }
         let matrix = |nth: usize| {
@@ -193,10 +193,10 @@ impl Problem {
         let matrices = [matrix(0), matrix(1), matrix(2)];
         let (listed, product) = (listed.is_some(), None);
         let is = |sharing| takes != Takes::Factors && plan.sharing() == sharing;
-        let ranges = is(Sharing::AutoRanges).then(|| k.extent("RANGES", Ty::I32, Extent::RANGES));
-        let stream = is(Sharing::Stream).then(|| StreamK::declare(k));
+        let ranges = is(Sharing::AutoRanges).then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
+        let stream = is(Sharing::Stream).then(|| StreamK::declare(b));
         let persistent = takes != Takes::Factors && plan.persistent();
-        let persistent = persistent.then(|| WholeTiles::declare(k, plan));
+        let persistent = persistent.then(|| WholeTiles::declare(b, plan));
         let problem = Self {
             matrices,
             m,
@@ -210,13 +210,13 @@ impl Problem {
             product,
             distinct: None,
         };
-        problem.requirements(k, plan, apart);
+        problem.requirements(b, plan, apart);
         problem
     }
 
     /// What a launch must satisfy: alignment of 16-byte accesses, divisibility of an aligned
     /// kernel, and extents that keep the kernel's index arithmetic inside an `int`.
-    fn requirements(&self, k: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
+    fn requirements(&self, b: &mut KernelBuilder, plan: &SgemmPlan, apart: [Option<Scalar>; 3]) {
         let (bm, bn) = plan.cluster_tile();
         // What K must be a multiple of without guards, and how far the loop over it gets.
         let bk = plan.depth();
@@ -238,22 +238,22 @@ impl Problem {
         let passed = |step: u32| u64::from(i32::MAX as u32 - step);
         let columns = passed(bn).min(schedule::most_columns(plan));
         for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
-            k.require(Requirement::Range { scalar, min: 0, max });
+            b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.ranges {
             let max = u64::from(schedule::MOST_RANGES);
-            k.require(Requirement::Range { scalar, min: 1, max });
+            b.require(Requirement::Range { scalar, min: 1, max });
         }
         let stream = self.stream.map(|StreamK { tiles, blocks }| [tiles, blocks]);
         let whole = self.persistent.map(|WholeTiles { tiles, sharers }| [tiles, sharers]);
         for scalar in stream.or(whole).into_iter().flatten() {
             // The number of a round's last tile, and of the next round, are those of an int.
             let max = u64::from(i32::MAX as u32 / 2);
-            k.require(Requirement::Range { scalar, min: 0, max });
+            b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.batch.filter(|_| plan.products() > 1) {
             // The last block counts to the end of its products.
-            k.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
+            b.require(Requirement::Range { scalar, min: 0, max: passed(plan.products()) });
         }
         // Whether M and N are accepted does not depend on which variant the number of terms asks for. K
         // itself may be any where none counts: the one with guards is then given 0.
@@ -263,21 +263,21 @@ impl Problem {
                 [(self.m, bm), (self.n, bn), (self.k, bk)].into_iter().chain(products)
             {
                 if of > 1 {
-                    k.require(Requirement::Multiple { scalar, of: of.into() });
+                    b.require(Requirement::Multiple { scalar, of: of.into() });
                 }
             }
         }
-        let [a, b, c] = match plan.shape() {
+        let [a_width, b_width, c] = match plan.shape() {
             Shape::Naive(_) => return,
             Shape::Tensor(t) => [1, 1, t.epilogue().width()],
             Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
             Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
         };
-        for (nth, width) in [a, b, c].into_iter().enumerate() {
+        for (nth, width) in [a_width, b_width, c].into_iter().enumerate() {
             let Some(matrix) = self.matrices[nth].filter(|_| width == 4) else { continue };
-            k.require(Requirement::Aligned { operand: MATRICES[nth].1, bytes: 16 });
+            b.require(Requirement::Aligned { operand: MATRICES[nth].1, bytes: 16 });
             for scalar in [Some(matrix.stride), apart[nth]].into_iter().flatten() {
-                k.require(Requirement::Multiple { scalar, of: 4 });
+                b.require(Requirement::Multiple { scalar, of: 4 });
             }
         }
     }
@@ -285,12 +285,12 @@ impl Problem {
 
 /// Sets the shape of an array, behind the products of a batch: how many, and how far its parts lie apart.
 pub(crate) fn batched<const N: usize>(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     buffer: BufferId,
     batch: Option<(Scalar, Scalar)>,
     dims: [Expr; N],
     strides: [Expr; N],
 ) {
     let (count, apart) = (batch.map(|(n, _)| n.into()), batch.map(|(_, apart)| apart.into()));
-    k.shape(buffer, count.into_iter().chain(dims), apart.into_iter().chain(strides));
+    b.shape(buffer, count.into_iter().chain(dims), apart.into_iter().chain(strides));
 }

@@ -30,11 +30,11 @@ pub(crate) struct WholeTiles {
 }
 
 impl WholeTiles {
-    pub fn declare(k: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
-        let tiles = k.extent("TILES", Ty::I32, Extent::TILES);
+    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
+        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
         let sharers = match plan.cluster() {
-            1 => k.extent("BLOCKS", Ty::I32, Extent::BLOCKS),
-            _ => k.extent("CLUSTERS", Ty::I32, Extent::CLUSTERS),
+            1 => b.extent("BLOCKS", Ty::I32, Extent::BLOCKS),
+            _ => b.extent("CLUSTERS", Ty::I32, Extent::CLUSTERS),
         };
         Self { tiles, sharers }
     }
@@ -117,20 +117,20 @@ pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
 
 /// The same in the text of a kernel, of all of K.
 pub(crate) fn depths_of_k(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     whole: &str,
     problem: &Problem,
     depth: Const,
 ) -> Var {
     let terms = Expr::from(problem.k);
-    k.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
+    b.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
 }
 
 /// The most ranges of K in the text of a kernel: a constant, or what the launch says.
-pub(crate) fn most_ranges(k: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Expr {
+pub(crate) fn most_ranges(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Expr {
     match (plan.sharing(), problem.ranges) {
         (Sharing::Ranges(most), _) => {
-            k.constant("SPLIT_K", most as i32, "ranges of K at most").into()
+            b.constant("SPLIT_K", most as i32, "ranges of K at most").into()
         }
         (_, most) => most.map_or(Expr::I32(1), Expr::from),
     }
@@ -192,7 +192,7 @@ impl Ranges {
     /// The range of this block, in whole tiles of K, or rounds, but for the last, and how many there are; where blocks
     /// have ranges. `depth` is the terms of a tile or a round.
     pub(crate) fn of_block(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &SgemmPlan,
         problem: &Problem,
         depth: Const,
@@ -200,22 +200,22 @@ impl Ranges {
         if !matches!(plan.sharing(), Sharing::Ranges(_) | Sharing::AutoRanges) {
             return None;
         }
-        let most = most_ranges(k, plan, problem);
+        let most = most_ranges(b, plan, problem);
         let whole = match plan.shape() {
             Shape::Tiled(_) | Shape::Tensor(_) => "tiles",
             Shape::Naive(_) | Shape::Direct(_) => "rounds",
         };
         let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
-        k.comment(format!(
+        b.comment(format!(
             "Block y sums the y-th range of K. A range is whole {whole}, so many that there"
         ));
-        k.comment(format!("are {name} ranges at most and none is empty."));
-        let all = depths_of_k(k, whole, problem, depth);
+        b.comment(format!("are {name} ranges at most and none is empty."));
+        let all = depths_of_k(b, whole, problem, depth);
         let of_range = (all + (most.clone() - 1)) / most;
-        let of_range = k.let_(&format!("{whole}_of_range"), of_range);
-        let count = k.let_("ranges", (all + of_range - 1) / of_range);
-        let begin = k.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
-        let depth = k.let_("depth", (problem.k - begin).min(of_range * depth));
+        let of_range = b.let_(&format!("{whole}_of_range"), of_range);
+        let count = b.let_("ranges", (all + of_range - 1) / of_range);
+        let begin = b.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
+        let depth = b.let_("depth", (problem.k - begin).min(of_range * depth));
         Some((Self { count, tile: None }, Range { begin, depth }))
     }
 }
@@ -241,28 +241,28 @@ pub(crate) struct Counts {
 
 impl Counts {
     pub(crate) fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &SgemmPlan,
         problem: &Problem,
         (bm, bn): (Expr, Expr),
     ) -> Self {
-        let rows = |k: &mut KernelBuilder| k.let_("tiles_m", (problem.m - 1) / bm + 1);
-        let cols = |k: &mut KernelBuilder| k.let_("tiles_n", (problem.n - 1) / bn + 1);
+        let rows = |b: &mut KernelBuilder| b.let_("tiles_m", (problem.m - 1) / bm + 1);
+        let cols = |b: &mut KernelBuilder| b.let_("tiles_n", (problem.n - 1) / bn + 1);
         let (m, n) = match plan.raster() {
-            Some(_) => (Some(rows(k)), cols(k)),
+            Some(_) => (Some(rows(b)), cols(b)),
             None => {
-                let n = cols(k);
-                (problem.batch.map(|_| rows(k)), n)
+                let n = cols(b);
+                (problem.batch.map(|_| rows(b)), n)
             }
         };
-        let of_product = problem.batch.and(m).map(|m| k.let_("tiles", m * n));
+        let of_product = problem.batch.and(m).map(|m| b.let_("tiles", m * n));
         Self { m, n, of_product }
     }
 }
 
 /// Finds this block's tile: that of its number, or the one that is named, with the counts that are known by then.
 pub(crate) fn origin(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     plan: &SgemmPlan,
     problem: &Problem,
     (bm, bn): (Expr, Expr),
@@ -271,12 +271,12 @@ pub(crate) fn origin(
 ) -> Origin {
     let (tile, counts) = tile.unzip();
     let own = Own { plan, problem, part, tile };
-    let counts = |k: &mut KernelBuilder| {
-        counts.unwrap_or_else(|| Counts::declare(k, plan, problem, (bm.clone(), bn.clone())))
+    let counts = |b: &mut KernelBuilder| {
+        counts.unwrap_or_else(|| Counts::declare(b, plan, problem, (bm.clone(), bn.clone())))
     };
     match plan.raster() {
         None => {
-            k.comment(match (problem.batch, part) {
+            b.comment(match (problem.batch, part) {
                 _ if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
                 (None, _) => "Block b computes tile (b / tiles_n, b % tiles_n) of C.",
                 (Some(_), None) => {
@@ -286,22 +286,22 @@ pub(crate) fn origin(
                     "Block b computes tile (b / tiles_n, b % tiles_n) of the C of each of its products."
                 }
             });
-            let counts = counts(k);
-            let (block, [batch, nth]) = own.product(k, counts);
-            let row = k.let_("block_row", block / counts.n * bm.clone());
-            let col = k.let_("block_col", block % counts.n * bn.clone());
+            let counts = counts(b);
+            let (block, [batch, nth]) = own.product(b, counts);
+            let row = b.let_("block_row", block / counts.n * bm.clone());
+            let col = b.let_("block_col", block % counts.n * bn.clone());
             Origin { row, col, batch, nth }
         }
         Some(rows) => {
-            let raster = k.constant("RASTER", rows as i32, "tile rows visited together");
-            k.comment(
+            let raster = b.constant("RASTER", rows as i32, "tile rows visited together");
+            b.comment(
                 "Blocks visit C in groups of RASTER tile rows, column by column inside a group: those",
             );
-            k.comment(
+            b.comment(
                 "that run at the same time share rows of A and columns of B in the L2 cache.",
             );
-            let counts = counts(k);
-            grouped(k, &own, (raster, counts), (bm, bn))
+            let counts = counts(b);
+            grouped(b, &own, (raster, counts), (bm, bn))
         }
     }
 }
@@ -318,47 +318,47 @@ struct Own<'a> {
 impl Own<'_> {
     /// The block's number among those of its product, and of a batch which product that is: the one that
     /// is read, and the one that would be stored.
-    fn product(&self, k: &mut KernelBuilder, counts: Counts) -> (Var, [Option<Var>; 2]) {
+    fn product(&self, b: &mut KernelBuilder, counts: Counts) -> (Var, [Option<Var>; 2]) {
         let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
-            let block = self.tile.unwrap_or_else(|| k.let_("block", Special::BlockX));
+            let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
             return (block, [None; 2]);
         };
         let number = self.tile.map_or(Special::BlockX.into(), Expr::from);
         let first = number.clone() / tiles;
         let products = match self.part {
-            None => [Some(k.let_("batch", first)), None],
+            None => [Some(b.let_("batch", first)), None],
             Some(Part { product, products }) => {
                 let nth = first * products + product;
                 if self.plan.guarded() {
-                    k.comment(
+                    b.comment(
                         "Threads without a product compute the last one again, and store nothing.",
                     );
-                    let nth = k.let_("nth", nth);
-                    [Some(k.let_("batch", Expr::from(nth).min(count - 1))), Some(nth)]
+                    let nth = b.let_("nth", nth);
+                    [Some(b.let_("batch", Expr::from(nth).min(count - 1))), Some(nth)]
                 } else {
-                    [Some(k.let_("batch", nth)), None]
+                    [Some(b.let_("batch", nth)), None]
                 }
             }
         };
-        (k.let_("block", number % tiles), products)
+        (b.let_("block", number % tiles), products)
     }
 }
 
 /// Tiles in groups of `raster` tile rows, column by column inside a group, so that the blocks that
 /// run at one time share rows of A and columns of B in the L2 cache.
 fn grouped(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     own: &Own<'_>,
     (raster, counts): (Const, Counts),
     (bm, bn): (Expr, Expr),
 ) -> Origin {
     let tiles_m = counts.m.unwrap_or_else(|| unreachable!("Counts: groups are of tile rows"));
-    let (block, [batch, nth]) = own.product(k, counts);
-    let first = k.let_("group_row", block / (raster * counts.n) * raster);
+    let (block, [batch, nth]) = own.product(b, counts);
+    let first = b.let_("group_row", block / (raster * counts.n) * raster);
     let left = tiles_m - first;
-    let rows = k.let_("group_rows", left.min(raster));
-    let inside = k.let_("in_group", block % (raster * counts.n));
-    let row = k.let_("block_row", (first + inside % rows) * bm);
-    let col = k.let_("block_col", inside / rows * bn);
+    let rows = b.let_("group_rows", left.min(raster));
+    let inside = b.let_("in_group", block % (raster * counts.n));
+    let row = b.let_("block_row", (first + inside % rows) * bm);
+    let col = b.let_("block_col", inside / rows * bn);
     Origin { row, col, batch, nth }
 }

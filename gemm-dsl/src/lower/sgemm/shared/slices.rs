@@ -24,26 +24,26 @@ pub(crate) struct Constants {
 impl TileSlices {
     /// Declares the constants of slices of so many threads, which share so many steps.
     pub(crate) fn constants(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         slices: u32,
         of_slice: &Expr,
         of_tile: Const,
     ) -> Constants {
-        let count = k.constant("SLICES", slices as i32, "groups of threads, which share K");
-        let holders = k.constant("SLICE", of_slice.clone(), "threads of a group");
-        let steps = k.constant("STEPS", of_tile / count, "steps of a group in one tile");
+        let count = b.constant("SLICES", slices as i32, "groups of threads, which share K");
+        let holders = b.constant("SLICE", of_slice.clone(), "threads of a group");
+        let steps = b.constant("STEPS", of_tile / count, "steps of a group in one tile");
         Constants { count, holders, steps }
     }
 
     /// Finds the thread's slice, and its number among the threads of that.
     pub(crate) fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         Constants { count, holders, steps }: Constants,
         tid: Var,
     ) -> (Self, Var) {
-        k.comment("A group of threads multiplies every SLICES-th step of a tile.");
-        let slice = k.let_("slice", tid / holders);
-        let holder = k.let_("rank", tid % holders);
+        b.comment("A group of threads multiplies every SLICES-th step of a tile.");
+        let slice = b.let_("slice", tid / holders);
+        let holder = b.let_("rank", tid % holders);
         (Self { of_block: Slices { slice, slices: count }, steps }, holder)
     }
 

@@ -105,7 +105,7 @@ struct Shared {
 impl Split {
     /// Declares the arrays, behind the parameters of the product.
     pub(crate) fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &SgemmPlan,
         problem: &Problem,
         Held { places, holders, by_all }: Held,
@@ -119,17 +119,17 @@ impl Split {
         let [parts, words] = extents(plan, sizes)?;
         // Each element is stored once, whoever has the last ticket; matrices of a list may share memory.
         if !problem.listed {
-            k.exclusive(problem.c().buffer);
+            b.exclusive(problem.c().buffer);
         }
-        let partials = k.global("partials", Elem::F32, PARTIALS);
-        let tickets = tickets::parameter(k, TICKETS);
-        let sums = k.constant("PART_SUMS", places * holders, "sums of a part: those of a tile");
-        k.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
-        tickets::shape(k, tickets, words);
-        let is_last = tickets::flag(k);
+        let partials = b.global("partials", Elem::F32, PARTIALS);
+        let tickets = tickets::parameter(b, TICKETS);
+        let sums = b.constant("PART_SUMS", places * holders, "sums of a part: those of a tile");
+        b.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
+        tickets::shape(b, tickets, words);
+        let is_last = tickets::flag(b);
         let added = (!by_all).then(|| {
             let meaning = "sums of all parts";
-            k.shared("all_parts", Elem::F32, [sums.into()], Layout::row_major(1), meaning)
+            b.shared("all_parts", Elem::F32, [sums.into()], Layout::row_major(1), meaning)
         });
         let by_vectors = sums_of_part(plan).is_some_and(|sums| sums.is_multiple_of(4));
         Some(Self { partials, tickets, is_last, sums, by_vectors, added })
@@ -139,43 +139,43 @@ impl Split {
     /// sums, and the last one stores those of all.
     pub(crate) fn gather(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (block, parts): (&BlockTile<'_>, &Parts),
         acc: Accumulators,
         store: impl FnOnce(&mut KernelBuilder, &Accumulators),
     ) {
-        let all = acc.in_one(k, block);
-        k.comment("A block that has all terms of the tile stores; else the last one of those that share it.");
+        let all = acc.in_one(b, block);
+        b.comment("A block that has all terms of the tile stores; else the last one of those that share it.");
         let has_all = match parts {
             Parts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
             Parts::Segment(segment) => segment.is_whole(),
         };
-        let stores = k.mut_("stores", has_all);
-        k.if_(Expr::from(stores).negated(), |k| {
+        let stores = b.mut_("stores", has_all);
+        b.if_(Expr::from(stores).negated(), |b| {
             let shared = match parts {
-                Parts::Ranges(ranges) => self.ranges(k, ranges),
-                Parts::Segment(segment) => self.segments(k, *segment),
+                Parts::Ranges(ranges) => self.ranges(b, ranges),
+                Parts::Segment(segment) => self.segments(b, *segment),
             };
-            let tickets = self.leave(k, block, &shared, &all);
-            let is_last = tickets.is_last(k);
-            k.assign(stores, is_last);
-            k.if_(stores.into(), |k| {
+            let tickets = self.leave(b, block, &shared, &all);
+            let is_last = tickets.is_last(b);
+            b.assign(stores, is_last);
+            b.if_(stores.into(), |b| {
                 match self.added {
-                    None => self.add(k, block, &shared, &all),
-                    Some(added) => self.add_by_all(k, (block, added), &shared, &all),
+                    None => self.add(b, block, &shared, &all),
+                    Some(added) => self.add_by_all(b, (block, added), &shared, &all),
                 }
-                tickets.reset(k);
+                tickets.reset(b);
             });
         });
         let by_this = block.holds.iter().cloned().fold(stores.into(), Expr::and);
-        k.if_(by_this, |k| store(k, &all));
+        b.if_(by_this, |b| store(b, &all));
     }
 
     /// The parts of a tile lie in the order of its ranges.
-    fn ranges(&self, k: &mut KernelBuilder, ranges: &Ranges) -> Shared {
+    fn ranges(&self, b: &mut KernelBuilder, ranges: &Ranges) -> Shared {
         let [block, range] = schedule::tile_and_range();
         let tile = ranges.tile.map_or(block, Expr::from);
-        let first = k.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
+        let first = b.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
         Shared {
             word: Access::new(self.tickets, [tile]),
             count: ranges.count.into(),
@@ -186,12 +186,12 @@ impl Split {
     }
 
     /// A block leaves but one part that begins a tile, and but one that continues one, its first.
-    fn segments(&self, k: &mut KernelBuilder, segment: Segment) -> Shared {
-        let [first, count] = segment.blocks(k);
+    fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> Shared {
+        let [first, count] = segment.blocks(b);
         let parts = stream_k::PARTS_OF_BLOCK as i32;
-        let parts = k.constant("PARTS_OF_BLOCK", parts, "parts that a block may leave");
-        let continues = k.constant("CONTINUES", 0, "that of a tile which another block begins");
-        let begins = k.constant("BEGINS", 1, "that of a tile which the block begins");
+        let parts = b.constant("PARTS_OF_BLOCK", parts, "parts that a block may leave");
+        let continues = b.constant("CONTINUES", 0, "that of a tile which another block begins");
+        let begins = b.constant("BEGINS", 1, "that of a tile which the block begins");
         let which = Expr::from(segment.from).equals(0).select(begins, continues);
         Shared {
             word: Access::new(self.tickets, [segment.nth.into()]),
@@ -210,16 +210,16 @@ impl Split {
     /// Leaves the sums of this block, and takes its ticket.
     fn leave(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         block: &BlockTile<'_>,
         shared: &Shared,
         acc: &Accumulators,
     ) -> Tickets {
-        k.comment("Leave the sums of this part of K, as threads hold them.");
-        let part = k.let_("part", shared.own.clone());
-        block.by_holders(k, |k| {
-            each(k, block.elements(), |k, m, n| {
-                k.store(self.at(block, part, m, n), acc.value(m, n));
+        b.comment("Leave the sums of this part of K, as threads hold them.");
+        let part = b.let_("part", shared.own.clone());
+        block.by_holders(b, |b| {
+            each(b, block.elements(), |b, m, n| {
+                b.store(self.at(block, part, m, n), acc.value(m, n));
             });
         });
         let tickets = Tickets::new(
@@ -228,7 +228,7 @@ impl Split {
             block.first_thread.clone(),
         )
         .among(block.meet);
-        tickets.take_for_all(k);
+        tickets.take_for_all(b);
         tickets
     }
 
@@ -236,54 +236,54 @@ impl Split {
     /// quicker, and hand over in shared memory.
     fn add_by_all(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (block, added): (&BlockTile<'_>, BufferId),
         shared: &Shared,
         all: &Accumulators,
     ) {
-        k.comment(
+        b.comment(
             "The last ticket: this block sees all parts, and adds them in the order of K, by all",
         );
-        k.comment("of its threads: each for sums of its own.");
+        b.comment("of its threads: each for sums of its own.");
         let (thread, threads) = block.thread.clone();
         let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
         let at_once = at_once(block.plan, if self.by_vectors { 4 } else { 1 });
         if self.by_vectors {
             let sums = For::below(thread * 4, self.sums).change(Change::Add(threads * 4));
-            k.loop_("i", sums.unroll(Unroll::By(1)), |k, i| {
-                let four = k.registers("sum", Elem::F32, [4.into()], "");
+            b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
+                let four = b.registers("sum", Elem::F32, [4.into()], "");
                 let own = |v: Expr| Access::new(four, [v]);
-                k.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
+                b.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
                 let none = Expr::Pack(vec![Expr::F32(-0.0); 4]);
-                let read = |k: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                let read = |b: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
                     let value = is.select(of(part, i).vector().load(), none.clone());
-                    k.store(place(vec![0.into()]).vector(), value);
+                    b.store(place(vec![0.into()]).vector(), value);
                 };
-                others(k, shared, (at_once, vec![4.into()]), read, |k, place| {
-                    k.unrolled("v", 4, |k, v| {
+                others(b, shared, (at_once, vec![4.into()]), read, |b, place| {
+                    b.unrolled("v", 4, |b, v| {
                         let sum = own(v.into()).load() + place(vec![v.into()]).load();
-                        k.store(own(v.into()), sum);
+                        b.store(own(v.into()), sum);
                     });
                 });
-                k.store(Access::new(added, [i.into()]).vector(), own(0.into()).vector().load());
+                b.store(Access::new(added, [i.into()]).vector(), own(0.into()).vector().load());
             });
         } else {
             let sums = For::below(thread, self.sums).change(Change::Add(threads));
-            k.loop_("i", sums.unroll(Unroll::By(1)), |k, i| {
-                let sum = k.mut_("sum", of(shared.first.clone(), i).load());
-                let read = |k: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
-                    k.store(place(Vec::new()), is.select(of(part, i).load(), Expr::F32(-0.0)));
+            b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
+                let sum = b.mut_("sum", of(shared.first.clone(), i).load());
+                let read = |b: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                    b.store(place(Vec::new()), is.select(of(part, i).load(), Expr::F32(-0.0)));
                 };
-                others(k, shared, (at_once, Vec::new()), read, |k, place| {
-                    k.assign(sum, sum + place(Vec::new()).load());
+                others(b, shared, (at_once, Vec::new()), read, |b, place| {
+                    b.assign(sum, sum + place(Vec::new()).load());
                 });
-                k.store(Access::new(added, [i.into()]), Expr::from(sum));
+                b.store(Access::new(added, [i.into()]), Expr::from(sum));
             });
         }
-        block.barrier(k);
-        block.by_holders(k, |k| {
-            each(k, block.elements(), |k, m, n| {
-                all.set(k, (m, n), Access::new(added, [block.place(m, n)]).load());
+        block.barrier(b);
+        block.by_holders(b, |b| {
+            each(b, block.elements(), |b, m, n| {
+                all.set(b, (m, n), Access::new(added, [block.place(m, n)]).load());
             });
         });
     }
@@ -291,42 +291,42 @@ impl Split {
     /// Sets the sums of a thread to those of all parts, where every thread holds some.
     fn add(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         block: &BlockTile<'_>,
         shared: &Shared,
         all: &Accumulators,
     ) {
-        k.comment("The last ticket: this block sees all parts, and adds them in the order of K.");
+        b.comment("The last ticket: this block sees all parts, and adds them in the order of K.");
         let first = match &shared.first {
             first @ Expr::Var(_) => first.clone(),
-            first => k.let_("first_part", first.clone()).into(),
+            first => b.let_("first_part", first.clone()).into(),
         };
-        each(k, block.elements(), |k, m, n| {
-            all.set(k, (m, n), self.at(block, first.clone(), m, n).load());
+        each(b, block.elements(), |b, m, n| {
+            all.set(b, (m, n), self.at(block, first.clone(), m, n).load());
         });
         let at_once = at_once(block.plan, block.rows.count * block.cols.count);
         if at_once == 1 {
             let others = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
-            return k.loop_("other", others, |k, other: Var| {
-                let part = k.let_("part", (shared.other)(other.into()));
-                each(k, block.elements(), |k, m, n| {
+            return b.loop_("other", others, |b, other: Var| {
+                let part = b.let_("part", (shared.other)(other.into()));
+                each(b, block.elements(), |b, m, n| {
                     let sum = all.value(m, n) + self.at(block, part, m, n).load();
-                    all.set(k, (m, n), sum);
+                    all.set(b, (m, n), sum);
                 });
             });
         }
-        let read = |k: &mut KernelBuilder, part: Expr, is: Expr, place: Place<'_>| {
-            each(k, block.elements(), |k, m, n| {
+        let read = |b: &mut KernelBuilder, part: Expr, is: Expr, place: Place<'_>| {
+            each(b, block.elements(), |b, m, n| {
                 let sum = self.at(block, part.clone(), m, n).load();
                 let sum = is.clone().select(sum, Expr::F32(-0.0));
-                k.store(place(vec![m.clone(), n.clone()]), sum);
+                b.store(place(vec![m.clone(), n.clone()]), sum);
             });
         };
         let own = [block.rows.name, block.cols.name].map(Expr::from).to_vec();
-        others(k, shared, (at_once, own), read, |k, place| {
-            each(k, block.elements(), |k, m, n| {
+        others(b, shared, (at_once, own), read, |b, place| {
+            each(b, block.elements(), |b, m, n| {
                 let sum = all.value(m, n) + place(vec![m.clone(), n.clone()]).load();
-                all.set(k, (m, n), sum);
+                all.set(b, (m, n), sum);
             });
         });
     }
@@ -353,22 +353,22 @@ type Place<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
 /// Adds all parts but the first in their order: so many are read at once, of each of which a thread takes an array of
 /// its own. What is added where there are no more is -0, which changes no sum.
 fn others(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     shared: &Shared,
     (at_once, own): (u32, Vec<Expr>),
     read: impl Fn(&mut KernelBuilder, Expr, Expr, Place<'_>),
     mut add: impl FnMut(&mut KernelBuilder, Place<'_>),
 ) {
-    let at_once = k.constant("PARTS", at_once as i32, "parts that are read at once");
+    let at_once = b.constant("PARTS", at_once as i32, "parts that are read at once");
     let all = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
-    k.loop_("other", all.change(Change::Add(at_once.into())), |k, other: Var| {
-        let parts = k.registers("parts", Elem::F32, [at_once.into()].into_iter().chain(own), "");
+    b.loop_("other", all.change(Change::Add(at_once.into())), |b, other: Var| {
+        let parts = b.registers("parts", Elem::F32, [at_once.into()].into_iter().chain(own), "");
         let of =
             |u: Var, own: Vec<Expr>| Access::new(parts, [Expr::from(u)].into_iter().chain(own));
-        k.unrolled("u", at_once, |k, u| {
+        b.unrolled("u", at_once, |b, u| {
             let is = (other + u).lt(shared.count.clone());
-            read(k, (shared.other)(other + u), is, &|own| of(u, own));
+            read(b, (shared.other)(other + u), is, &|own| of(u, own));
         });
-        k.unrolled("u", at_once, |k, u| add(k, &|own| of(u, own)));
+        b.unrolled("u", at_once, |b, u| add(b, &|own| of(u, own)));
     });
 }

@@ -33,60 +33,60 @@ pub(crate) struct Segment {
 }
 
 impl StreamK {
-    pub(crate) fn declare(k: &mut KernelBuilder) -> Self {
-        let tiles = k.extent("TILES", Ty::I32, Extent::TILES);
-        let blocks = k.extent("BLOCKS", Ty::I32, Extent::BLOCKS);
+    pub(crate) fn declare(b: &mut KernelBuilder) -> Self {
+        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
+        let blocks = b.extent("BLOCKS", Ty::I32, Extent::BLOCKS);
         Self { tiles, blocks }
     }
 
     /// Does something for each tile of the block, its number given, and its part of that tile.
     pub(crate) fn each_tile(
         self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         frame: &Frame<'_>,
         body: impl FnOnce(&mut KernelBuilder, Var, Range, Segment),
     ) {
         let (problem, bk) = (&frame.problem, frame.bk);
         let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.blocks));
         let int = |e: Expr| e.cast(Elem::I32);
-        k.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other. Those that");
-        k.comment("are left, fewer than two a block, they share by steps along K: each has a run of them.");
+        b.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other. Those that");
+        b.comment("are left, fewer than two a block, they share by steps along K: each has a run of them.");
         let terms = Expr::from(problem.k);
-        let steps = schedule::depths_of_k(k, "tiles", problem, bk);
+        let steps = schedule::depths_of_k(b, "tiles", problem, bk);
         let wide_steps = || Expr::from(steps).wide();
         let even = tiles.clone() / blocks.clone();
         let rest = tiles.clone() % blocks.clone();
         let fewer = even.clone().gt(0).select(even.clone() - 1, 0);
-        let rounds = k.let_("rounds", rest.equals(0).select(even, fewer));
-        let left = k.let_("left", tiles - rounds * blocks.clone());
-        let all = k.let_("left_steps", Expr::from(left).wide() * wide_steps());
-        let share = k.let_("share", int(Expr::from(all).div_ceil(blocks.clone().wide())));
+        let rounds = b.let_("rounds", rest.equals(0).select(even, fewer));
+        let left = b.let_("left", tiles - rounds * blocks.clone());
+        let all = b.let_("left_steps", Expr::from(left).wide() * wide_steps());
+        let share = b.let_("share", int(Expr::from(all).div_ceil(blocks.clone().wide())));
         let begin = schedule::block().wide() * Expr::from(share).wide();
-        let begin = k.let_("begin", begin.min(all));
-        let end = k.let_("end", (begin + Expr::from(share).wide()).min(all));
-        let first = k.let_("first_left", int(begin / wide_steps()));
-        let own = k.let_("shared_tiles", int(Expr::from(end).div_ceil(wide_steps())) - first);
+        let begin = b.let_("begin", begin.min(all));
+        let end = b.let_("end", (begin + Expr::from(share).wide()).min(all));
+        let first = b.let_("first_left", int(begin / wide_steps()));
+        let own = b.let_("shared_tiles", int(Expr::from(end).div_ceil(wide_steps())) - first);
         let before_end = Expr::from(end) + wide_steps() - 1u64;
-        let last_to = k.let_("last_to", int(before_end % wide_steps()) + 1);
+        let last_to = b.let_("last_to", int(before_end % wide_steps()) + 1);
         let rounds_and_own = For::below(0, rounds + own).unroll(Unroll::By(1));
-        k.loop_("round", rounds_and_own, |k, round| {
+        b.loop_("round", rounds_and_own, |b, round| {
             let is = |other: Expr| Expr::from(round).equals(other);
-            let nth = k.let_("nth_left", first + (round - rounds));
+            let nth = b.let_("nth_left", first + (round - rounds));
             let whole = Expr::from(round) * blocks.clone() + schedule::block();
             let streamed = rounds * blocks.clone() + nth;
             let is_streamed = Expr::from(round).ge(rounds);
-            let tile = k.let_("tile", is_streamed.select(streamed, whole));
+            let tile = b.let_("tile", is_streamed.select(streamed, whole));
             let begins = int(begin % wide_steps());
-            let from = k.let_("from", is(rounds.into()).select(begins, 0));
+            let from = b.let_("from", is(rounds.into()).select(begins, 0));
             // Of a block without a run it is the end of a tile.
-            let to = k.let_("to", is(rounds + own - 1).select(last_to, steps));
-            let begin = k.let_("k_begin", from * bk);
-            let depth = k.let_("depth", (terms - begin).min((to - from) * bk));
-            body(k, tile, Range { begin, depth }, Segment { nth, from, to, steps, share });
+            let to = b.let_("to", is(rounds + own - 1).select(last_to, steps));
+            let begin = b.let_("k_begin", from * bk);
+            let depth = b.let_("depth", (terms - begin).min((to - from) * bk));
+            body(b, tile, Range { begin, depth }, Segment { nth, from, to, steps, share });
             // Slices have met after their last read of it, before their sums are added.
             if frame.t.slices() == 1 {
-                k.comment("The next tile's terms come where this one's have been read by all.");
-                k.barrier();
+                b.comment("The next tile's terms come where this one's have been read by all.");
+                b.barrier();
             }
         });
     }
@@ -99,13 +99,13 @@ impl Segment {
     }
 
     /// The first of the blocks that share the tile, and how many these are.
-    pub(crate) fn blocks(self, k: &mut KernelBuilder) -> [Var; 2] {
+    pub(crate) fn blocks(self, b: &mut KernelBuilder) -> [Var; 2] {
         let (steps, share) = (Expr::from(self.steps).wide(), Expr::from(self.share).wide());
         let begin = Expr::from(self.nth).wide() * steps.clone();
         let block = |step: Expr| (step / share.clone()).cast(Elem::I32);
-        let first = k.let_("first_block", block(begin.clone()));
+        let first = b.let_("first_block", block(begin.clone()));
         let last = block(begin + steps - 1u64);
-        [first, k.let_("sharing", last - first + 1)]
+        [first, b.let_("sharing", last - first + 1)]
     }
 }
 

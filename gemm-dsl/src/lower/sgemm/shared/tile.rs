@@ -212,50 +212,50 @@ pub(crate) struct Own {
 impl<'p> Frame<'p> {
     /// Declares constants, shared arrays and geometry.
     pub fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &'p SgemmPlan,
         t: &'p TiledPlan,
         problem: Problem,
     ) -> Self {
         let int = |v: u32| v as i32;
-        let bm = k.constant("BM", int(t.bm()), "rows of C of a block");
-        let bn = k.constant("BN", int(t.bn()), "columns of C of a block");
-        let bk = k.constant("BK", int(t.bk()), "terms of a sum in one tile");
-        let tm = k.constant("TM", int(t.tm()), "rows of C of a thread");
-        let tn = k.constant("TN", int(t.tn()), "columns of C of a thread");
+        let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
+        let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
+        let bk = b.constant("BK", int(t.bk()), "terms of a sum in one tile");
+        let tm = b.constant("TM", int(t.tm()), "rows of C of a thread");
+        let tn = b.constant("TN", int(t.tn()), "columns of C of a thread");
         let of = if t.products() > 1 { "threads of a product" } else { "threads of a block" };
         let of_slice = bm / tm * (bn / tn);
-        let matrices = t.matrix().map(|plan| mma::Counts::constants(k, t, plan, bk));
+        let matrices = t.matrix().map(|plan| mma::Counts::constants(b, t, plan, bk));
         let steps = matrices.map_or(bk, |matrices| matrices.steps);
         let slices =
-            (t.slices() > 1).then(|| TileSlices::constants(k, t.slices(), &of_slice, steps));
+            (t.slices() > 1).then(|| TileSlices::constants(b, t.slices(), &of_slice, steps));
         let threads = match slices {
-            None => k.constant("THREADS", of_slice, of),
-            Some(slices) => k.constant("THREADS", slices.holders * slices.count, of),
+            None => b.constant("THREADS", of_slice, of),
+            Some(slices) => b.constant("THREADS", slices.holders * slices.count, of),
         };
         let products = (t.products() > 1)
-            .then(|| k.constant("PRODUCTS", int(t.products()), "products of a block"));
+            .then(|| b.constant("PRODUCTS", int(t.products()), "products of a block"));
         match products {
-            None => k.launch_bounds(threads),
-            Some(products) => k.launch_bounds(threads * products),
+            None => b.launch_bounds(threads),
+            Some(products) => b.launch_bounds(threads * products),
         }
 
         let grid = schedule::grid(plan, &problem);
         let blocks_per_sm = plan.blocks_per_sm();
         let block = (t.threads_of_product(), t.products());
-        k.geometry(Geometry { block, grid, blocks_per_sm });
-        let tid = k.let_("tid", Special::ThreadX);
+        b.geometry(Geometry { block, grid, blocks_per_sm });
+        let tid = b.let_("tid", Special::ThreadX);
         let part = products
-            .map(|products| Part { product: k.let_("product", Special::ThreadY), products });
-        let shared = shared_tiles(k, t, (bm, bn, bk), part);
+            .map(|products| Part { product: b.let_("product", Special::ThreadY), products });
+        let shared = shared_tiles(b, t, (bm, bn, bk), part);
         if t.assume() {
-            k.comment("Never negative, which an int does not say: divisions need no sign.");
-            k.push(Stmt::Assume(Expr::from(tid).ge(0)));
+            b.comment("Never negative, which an int does not say: divisions need no sign.");
+            b.push(Stmt::Assume(Expr::from(tid).ge(0)));
         }
         let (slices, holders) = match slices {
             None => (None, (threads, tid)),
             Some(constants) => {
-                let (slices, holder) = TileSlices::declare(k, constants, tid);
+                let (slices, holder) = TileSlices::declare(b, constants, tid);
                 (Some(slices), (constants.holders, holder))
             }
         };
@@ -285,43 +285,43 @@ impl<'p> Frame<'p> {
     }
 
     /// Finds this thread's place in the tile of its block.
-    pub fn own_tile(&self, k: &mut KernelBuilder) -> (Tiled<'p>, Option<Parts>) {
-        let origin = self.own_origin(k);
-        self.tile_at(k, origin)
+    pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<Parts>) {
+        let origin = self.own_origin(b);
+        self.tile_at(b, origin)
     }
 
     /// Finds the tile of this block.
-    pub fn own_origin(&self, k: &mut KernelBuilder) -> Origin {
-        schedule::origin(k, self.plan, &self.problem, self.tile(), self.part, None)
+    pub fn own_origin(&self, b: &mut KernelBuilder) -> Origin {
+        schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, None)
     }
 
     /// Finds this thread's place in that tile.
-    pub fn tile_at(&self, k: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<Parts>) {
-        let problem = self.problem.of(k, origin.batch);
-        let ranges = Ranges::of_block(k, self.plan, &problem, self.bk);
+    pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<Parts>) {
+        let problem = self.problem.of(b, origin.batch);
+        let ranges = Ranges::of_block(b, self.plan, &problem, self.bk);
         let (parts, range) = ranges.map(|(all, own)| (Parts::Ranges(all), own)).unzip();
-        let own = self.own(k);
+        let own = self.own(b);
         (self.at(problem, origin, range, own), parts)
     }
 
     /// Finds what this thread has of any tile, and how many there are, for [`tile_of`](Self::tile_of).
-    pub fn any_tile(&self, k: &mut KernelBuilder) -> (Own, Counts) {
-        let own = self.own(k);
-        k.comment("Tiles of C along its rows and along its columns.");
-        (own, Counts::declare(k, self.plan, &self.problem, self.tile()))
+    pub fn any_tile(&self, b: &mut KernelBuilder) -> (Own, Counts) {
+        let own = self.own(b);
+        b.comment("Tiles of C along its rows and along its columns.");
+        (own, Counts::declare(b, self.plan, &self.problem, self.tile()))
     }
 
     /// Finds the tile of a number, of which the block sums a range of K.
     pub fn tile_of(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (own, counts): (Own, Counts),
         number: Var,
         range: Range,
     ) -> Tiled<'p> {
         let number = Some((number, counts));
-        let origin = schedule::origin(k, self.plan, &self.problem, self.tile(), self.part, number);
-        let problem = self.problem.of(k, origin.batch);
+        let origin = schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, number);
+        let problem = self.problem.of(b, origin.batch);
         self.at(problem, origin, Some(range), own)
     }
 
@@ -330,23 +330,23 @@ impl<'p> Frame<'p> {
         (self.bm.into(), self.bn.into())
     }
 
-    fn own(&self, k: &mut KernelBuilder) -> Own {
+    fn own(&self, b: &mut KernelBuilder) -> Own {
         let Self { t, bm, bn, bk, tm, tn, tid, threads, .. } = *self;
         let (rows, cols, matrices) = match self.matrices {
             None => {
-                let (rows, cols) = position(k, t, self.holders.1, (bm, bn, tm, tn));
+                let (rows, cols) = position(b, t, self.holders.1, (bm, bn, tm, tn));
                 (rows, cols, None)
             }
             Some(counts) => {
-                let (rows, cols, matrices) = counts.position(k, t, self.holders.1, (bn, [tm, tn]));
+                let (rows, cols, matrices) = counts.position(b, t, self.holders.1, (bn, [tm, tn]));
                 (rows, cols, Some(matrices))
             }
         };
-        let copy = |k: &mut KernelBuilder, plan, other, free| {
-            TileCopy::declare(k, plan, other, Extents { tid, threads, free, depth: bk })
+        let copy = |b: &mut KernelBuilder, plan, other, free| {
+            TileCopy::declare(b, plan, other, Extents { tid, threads, free, depth: bk })
         };
-        let a = copy(k, t.a(), t.b(), bm);
-        Own { rows, cols, matrices, copies: [a, copy(k, t.b(), t.a(), bn)] }
+        let a = copy(b, t.a(), t.b(), bm);
+        Own { rows, cols, matrices, copies: [a, copy(b, t.b(), t.a(), bn)] }
     }
 
     fn at(
@@ -434,12 +434,12 @@ impl Tiled<'_> {
 }
 
 /// The constant that names the buffers of a ring.
-pub(crate) fn stages(k: &mut KernelBuilder, stages: u32) -> Const {
-    k.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way")
+pub(crate) fn stages(b: &mut KernelBuilder, stages: u32) -> Const {
+    b.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way")
 }
 
 fn shared_tiles(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     t: &TiledPlan,
     (bm, bn, bk): (Const, Const, Const),
     part: Option<Part>,
@@ -447,15 +447,15 @@ fn shared_tiles(
     let slots = match t.buffers() {
         1 => None,
         2 if t.pipeline() == Pipeline::DoubleBuffer => {
-            Some(k.constant("BUFFERS", 2, "tiles in shared memory: one is used, one is filled"))
+            Some(b.constant("BUFFERS", 2, "tiles in shared memory: one is used, one is filled"))
         }
-        n => Some(stages(k, n)),
+        n => Some(stages(b, n)),
     };
     let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
         0 => Expr::I32(0),
         pad => {
             let meaning = format!("unused elements of a shared row of {}", plan.letter());
-            k.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
+            b.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
         }
     });
     let several = slots.is_some();
@@ -479,7 +479,7 @@ fn shared_tiles(
         let name = format!("{}s", plan.letter());
         let meaning = format!("tile of {}{lies}", plan.letter());
         let layout = Layout::Array { order, pad, swizzle: plan.swizzle() };
-        let buffer = k.shared(&name, Elem::F32, dims, layout, meaning);
+        let buffer = b.shared(&name, Elem::F32, dims, layout, meaning);
         SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
     };
     let [pad_a, pad_b] = pads;
@@ -488,7 +488,7 @@ fn shared_tiles(
 
 /// Where in the block tile this thread's outputs lie.
 fn position(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     t: &TiledPlan,
     tid: Var,
     (bm, bn, tm, tn): (Const, Const, Const, Const),
@@ -502,28 +502,28 @@ fn position(
     };
     let (first_row, first_col, threads_m, threads_n) = match t.warp() {
         None => {
-            let threads_m = k.constant("THREADS_M", bm / tm, "threads along the rows of C");
-            let threads_n = k.constant("THREADS_N", bn / tn, "threads along the columns of C");
-            k.comment(format!("A thread computes {what}."));
-            let row = k.let_("thread_row", tid / threads_n * step(tm));
-            let col = k.let_("thread_col", tid % threads_n * step(tn));
+            let threads_m = b.constant("THREADS_M", bm / tm, "threads along the rows of C");
+            let threads_n = b.constant("THREADS_N", bn / tn, "threads along the columns of C");
+            b.comment(format!("A thread computes {what}."));
+            let row = b.let_("thread_row", tid / threads_n * step(tm));
+            let col = b.let_("thread_col", tid % threads_n * step(tn));
             (row, col, threads_m, threads_n)
         }
         Some(warp) => {
-            let wm = k.constant("WM", warp.m() as i32, "rows of C of a warp");
-            let wn = k.constant("WN", warp.n() as i32, "columns of C of a warp");
-            let lanes_m = k.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
-            let lanes_n = k.constant("LANES_N", wn / tn, "lanes along its columns");
-            k.comment(
+            let wm = b.constant("WM", warp.m() as i32, "rows of C of a warp");
+            let wn = b.constant("WN", warp.n() as i32, "columns of C of a warp");
+            let lanes_m = b.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
+            let lanes_n = b.constant("LANES_N", wn / tn, "lanes along its columns");
+            b.comment(
                 "A warp computes WM x WN outputs of the block tile, and inside that rectangle",
             );
-            k.comment(format!("a lane {}.", what.replace("a block of threads", "a warp of lanes")));
-            let warp = k.let_("warp", tid / WARP as i32);
-            let lane = k.let_("lane", tid % WARP as i32);
+            b.comment(format!("a lane {}.", what.replace("a block of threads", "a warp of lanes")));
+            let warp = b.let_("warp", tid / WARP as i32);
+            let lane = b.let_("lane", tid % WARP as i32);
             let warp_row = warp / (bn / wn) * wm;
             let warp_col = warp % (bn / wn) * wn;
-            let row = k.let_("thread_row", warp_row + lane / lanes_n * step(tm));
-            let col = k.let_("thread_col", warp_col + lane % lanes_n * step(tn));
+            let row = b.let_("thread_row", warp_row + lane / lanes_n * step(tm));
+            let col = b.let_("thread_col", warp_col + lane % lanes_n * step(tn));
             (row, col, lanes_m, lanes_n)
         }
     };

@@ -26,9 +26,9 @@ pub(crate) struct Lost(BufferId);
 
 impl Lost {
     /// Declares the parameter.
-    pub fn parameter(k: &mut KernelBuilder) -> Self {
-        let word = k.global("lost", Elem::U32, LOST);
-        k.shape(word, [1.into()], [1.into()]);
+    pub fn parameter(b: &mut KernelBuilder) -> Self {
+        let word = b.global("lost", Elem::U32, LOST);
+        b.shape(word, [1.into()], [1.into()]);
         Self(word)
     }
 
@@ -37,25 +37,25 @@ impl Lost {
     }
 
     /// Tells all kernels behind this one, where some bit says that a number has been lost.
-    pub fn tell(self, k: &mut KernelBuilder, bits: Expr) {
-        k.comment("Tell the kernels behind this one of numbers that planes do not hold.");
-        k.if_(bits.any_bit(), |k| {
+    pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
+        b.comment("Tell the kernels behind this one of numbers that planes do not hold.");
+        b.if_(bits.any_bit(), |b| {
             let (one, order) = (Expr::U32(1), Order::Relaxed);
-            k.atomic_only(AtomicOp::Max, self.word(), one, order, Scope::Device);
+            b.atomic_only(AtomicOp::Max, self.word(), one, order, Scope::Device);
         });
     }
 
     /// Whether all numbers are in their planes.
-    pub fn none(self, k: &mut KernelBuilder) -> Expr {
-        k.comment("Where planes do not hold all numbers, nothing is multiplied: a kernel behind this one does it.");
-        let lost = k.let_("is_lost", self.word().load());
+    pub fn none(self, b: &mut KernelBuilder) -> Expr {
+        b.comment("Where planes do not hold all numbers, nothing is multiplied: a kernel behind this one does it.");
+        let lost = b.let_("is_lost", self.word().load());
         Expr::from(lost).equals(Expr::U32(0))
     }
 }
 
 /// The bits of a number of `f32` that two of `tf32` do not hold but for rounding; 0 of one that they hold.
-pub(crate) fn left_by_tf32(k: &mut KernelBuilder, value: Expr) -> Expr {
-    let size = k.let_("size", magnitude(value));
+pub(crate) fn left_by_tf32(b: &mut KernelBuilder, value: Expr) -> Expr {
+    let size = b.let_("size", magnitude(value));
     held_by_tf32(size).select(Expr::U32(0), size)
 }
 
@@ -81,10 +81,10 @@ pub(crate) struct StandsIn {
 
 impl StandsIn {
     /// Declares the parameters, behind those of the product.
-    pub fn parameters(k: &mut KernelBuilder) -> Self {
-        let lost = Lost::parameter(k);
-        let tickets = tickets::parameter(k, LOST_TICKETS);
-        tickets::shape(k, tickets, 1.into());
+    pub fn parameters(b: &mut KernelBuilder) -> Self {
+        let lost = Lost::parameter(b);
+        let tickets = tickets::parameter(b, LOST_TICKETS);
+        tickets::shape(b, tickets, 1.into());
         Self { lost, tickets }
     }
 
@@ -92,25 +92,25 @@ impl StandsIn {
     /// sets the word back.
     pub fn run(
         self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (terms, blocks): (Expr, Expr),
         body: impl FnOnce(&mut KernelBuilder),
     ) {
-        k.comment("This kernel computes what has no planes: nothing, or numbers that they do not hold. Else C has been");
-        k.comment("stored.");
+        b.comment("This kernel computes what has no planes: nothing, or numbers that they do not hold. Else C has been");
+        b.comment("stored.");
         let is_lost = terms.clone().gt(0).and(self.lost.word().load().any_bit());
-        let is_lost = Expr::from(k.let_("is_lost", is_lost));
-        k.if_(terms.equals(0).or(is_lost.clone()), body);
-        let is_last = tickets::flag(k);
-        k.comment("The last block says to the next launch that nothing is lost.");
-        k.if_(is_lost, |k| {
+        let is_lost = Expr::from(b.let_("is_lost", is_lost));
+        b.if_(terms.equals(0).or(is_lost.clone()), body);
+        let is_last = tickets::flag(b);
+        b.comment("The last block says to the next launch that nothing is lost.");
+        b.if_(is_lost, |b| {
             let first_thread = || Expr::from(Special::ThreadX).equals(0);
-            let blocks = k.let_("blocks", blocks.cast(Elem::U32));
+            let blocks = b.let_("blocks", blocks.cast(Elem::U32));
             let word = Access::new(self.tickets, [0.into()]);
             let tickets = Tickets::new((word, is_last), blocks.into(), first_thread());
-            tickets.take_for_all(k);
-            tickets.by_last(k, |k| {
-                k.if_(first_thread(), |k| k.store(self.lost.word(), Expr::U32(0)));
+            tickets.take_for_all(b);
+            tickets.by_last(b, |b| {
+                b.if_(first_thread(), |b| b.store(self.lost.word(), Expr::U32(0)));
             });
         });
     }

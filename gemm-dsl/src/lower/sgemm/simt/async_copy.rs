@@ -86,20 +86,20 @@ pub(crate) enum When<'e> {
 
 impl<'t> Stream<'t> {
     /// Declares the pointers, at the first tile.
-    pub fn declare(k: &mut KernelBuilder, factor: &'t Factor) -> Self {
+    pub fn declare(b: &mut KernelBuilder, factor: &'t Factor) -> Self {
         let (plan, copy) = (&factor.plan, &factor.copy);
         let held = Held::of(copy, plan.pointers());
         let what = format!("what this thread copies next of {}", plan.letter());
         let name = name_of(plan, "src");
-        let pointers = k.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
+        let pointers = b.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
         let stream = Self { factor, pointers, held };
-        let point = |k: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
+        let point = |b: &mut KernelBuilder, i: Expr, free: Expr, at: Expr| {
             let free = match plan.contiguous() {
                 Axis::K => clamped(factor, free),
                 Axis::M | Axis::N => wrapped(factor, free),
             };
             let at = factor.at(free, at);
-            k.push(Stmt::Point { pointer: stream.pointer(&i), at });
+            b.push(Stmt::Point { pointer: stream.pointer(&i), at });
         };
         let place = |line: Expr, along: Expr| match plan.contiguous() {
             Axis::K => (line, along),
@@ -108,28 +108,28 @@ impl<'t> Stream<'t> {
         match stream.held {
             Held::One { line, along, .. } => {
                 let (free, at) = place(line.into(), along.into());
-                point(k, 0.into(), free, at);
+                point(b, 0.into(), free, at);
             }
-            Held::PerPass { line, along, step, passes } => k.unrolled("i", passes, |k, i| {
+            Held::PerPass { line, along, step, passes } => b.unrolled("i", passes, |b, i| {
                 let (free, at) = place(line + i * step, along.into());
-                point(k, i.into(), free, at);
+                point(b, i.into(), free, at);
             }),
             Held::PerAccess { .. } => {
-                copy.each(k, &Share::All, |k, place| point(k, place.i, place.free, place.k));
+                copy.each(b, &Share::All, |b, place| point(b, place.i, place.free, place.k));
             }
         }
         stream
     }
 
     /// Starts the copies of a share of the tile that the pointers stand at, to buffer `slot`.
-    pub fn start(&self, k: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
+    pub fn start(&self, b: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
         let plan = &self.factor.plan;
         // A pitched row may end inside a vector: its elements are guarded one by one.
         let split = plan.straddles() && matches!(when, When::Below(_));
         let width = if split { 1 } else { plan.width() };
-        self.factor.copy.each(k, share, |k, place| {
+        self.factor.copy.each(b, share, |b, place| {
             for lane in (0..plan.width() as i32).step_by(width as usize) {
-                self.copy(k, &place, lane, width, slot, when);
+                self.copy(b, &place, lane, width, slot, when);
             }
         });
     }
@@ -137,7 +137,7 @@ impl<'t> Stream<'t> {
     /// Starts the copy of `width` elements from `lane` of an access on.
     fn copy(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         place: &Place,
         lane: i32,
         width: u32,
@@ -153,28 +153,28 @@ impl<'t> Stream<'t> {
         let target = wide(self.factor.shared.at(slot, (free, to)));
         let source = wide(self.source(place, lane));
         let (cond, or_zero) = match when {
-            When::Always => return k.push(Stmt::CopyAsync { target, source, guard: None }),
+            When::Always => return b.push(Stmt::CopyAsync { target, source, guard: None }),
             When::If(cond) => (cond.clone(), false),
             When::Below(terms) | When::AtEnd { terms, .. } => (index.lt(terms.clone()), true),
         };
         if or_zero && self.factor.plan.fill() == Fill::MinusZero {
             let (filled, zeros) = (target.clone(), zeros(&self.factor.plan, width));
             let copy = Stmt::CopyAsync { target, source, guard: None };
-            return k.if_else(cond, |k| k.push(copy), |k| k.store(filled, zeros));
+            return b.if_else(cond, |b| b.push(copy), |b| b.store(filled, zeros));
         }
-        k.push(Stmt::CopyAsync { target, source, guard: Some(Guard { cond, or_zero }) });
+        b.push(Stmt::CopyAsync { target, source, guard: Some(Guard { cond, or_zero }) });
     }
 
     /// Moves the pointers by `width` terms of the sums.
-    pub fn advance(&self, k: &mut KernelBuilder, width: &Expr) {
+    pub fn advance(&self, b: &mut KernelBuilder, width: &Expr) {
         let by = match self.factor.plan.contiguous() {
             Axis::K => width.clone(),
             Axis::M | Axis::N => width.clone().wide() * self.factor.matrix.stride,
         };
         match self.held.count() {
-            None => k.push(Stmt::Advance { pointer: self.pointer(&Expr::I32(0)), by }),
-            Some(count) => k.unrolled("i", count, |k, i| {
-                k.push(Stmt::Advance { pointer: self.pointer(&i.into()), by });
+            None => b.push(Stmt::Advance { pointer: self.pointer(&Expr::I32(0)), by }),
+            Some(count) => b.unrolled("i", count, |b, i| {
+                b.push(Stmt::Advance { pointer: self.pointer(&i.into()), by });
             }),
         }
     }

@@ -15,10 +15,10 @@ pub(crate) struct Loads<'t> {
 
 impl<'t> Loads<'t> {
     /// Names what stays the same in all tiles.
-    pub fn declare(k: &mut KernelBuilder, factor: &'t Factor) -> Self {
+    pub fn declare(b: &mut KernelBuilder, factor: &'t Factor) -> Self {
         let mut loads = Self { factor, only: None };
         if let Some(place) = &factor.copy.only {
-            loads.only = Some(loads.name_edge(k, place));
+            loads.only = Some(loads.name_edge(b, place));
         }
         loads
     }
@@ -32,46 +32,46 @@ impl<'t> Loads<'t> {
     }
 
     /// A register array for this thread's share of a tile.
-    pub fn registers(&self, k: &mut KernelBuilder) -> BufferId {
+    pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
         let plan = &self.factor.plan;
         let what = format!("share of the next tile of {}", plan.letter());
         let lanes = self.is_wide().then_some(Expr::I32(4));
         let dims = [self.factor.copy.count.into()].into_iter().chain(lanes);
-        k.registers(&name_of(plan, "next"), Elem::F32, dims, what)
+        b.registers(&name_of(plan, "next"), Elem::F32, dims, what)
     }
 
     /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
-    pub fn to_shared(&self, k: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
-        self.factor.copy.each(k, &Share::All, |k, place| {
-            let value = self.value(k, &place, k0, limit);
-            self.store(k, slot, &place, value);
+    pub fn to_shared(&self, b: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
+        self.factor.copy.each(b, &Share::All, |b, place| {
+            let value = self.value(b, &place, k0, limit);
+            self.store(b, slot, &place, value);
         });
     }
 
     /// Global memory to registers.
     pub fn to_registers(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         registers: BufferId,
         k0: &Expr,
         limit: Option<&Expr>,
     ) {
-        self.factor.copy.each(k, &Share::All, |k, place| {
-            let value = self.value(k, &place, k0, limit);
-            k.store(self.register(registers, place.i), value);
+        self.factor.copy.each(b, &Share::All, |b, place| {
+            let value = self.value(b, &place, k0, limit);
+            b.store(self.register(registers, place.i), value);
         });
     }
 
     /// Registers to shared memory.
-    pub fn registers_to_shared(&self, k: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
-        self.factor.copy.each(k, &Share::All, |k, place| {
+    pub fn registers_to_shared(&self, b: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
+        self.factor.copy.each(b, &Share::All, |b, place| {
             if self.stores_as_read() {
                 let value = self.register(registers, place.i.clone()).load();
-                return self.store(k, slot, &place, value);
+                return self.store(b, slot, &place, value);
             }
             for j in 0..4 {
                 let value = Access::new(registers, [place.i.clone(), j.into()]).load();
-                k.store(self.factor.shared.at(slot, place.lane(j)), value);
+                b.store(self.factor.shared.at(slot, place.lane(j)), value);
             }
         });
     }
@@ -85,17 +85,17 @@ impl<'t> Loads<'t> {
     }
 
     /// Names the row of A, or the column of B, that a place reads.
-    fn name_edge(&self, k: &mut KernelBuilder, place: &Place) -> Expr {
+    fn name_edge(&self, b: &mut KernelBuilder, place: &Place) -> Expr {
         let from = clamped(self.factor, place.free.clone());
-        k.let_(&name_of(&self.factor.plan, "from"), from).into()
+        b.let_(&name_of(&self.factor.plan, "from"), from).into()
     }
 
     /// The value at a place of the tile. Past the end of K it is -0 in A and +0 in B: their product
     /// is -0, and that is the zero which leaves every sum as it is, -0 included.
-    fn value(&self, k: &mut KernelBuilder, place: &Place, k0: &Expr, limit: Option<&Expr>) -> Expr {
+    fn value(&self, b: &mut KernelBuilder, place: &Place, k0: &Expr, limit: Option<&Expr>) -> Expr {
         let edge = match &self.only {
             Some(edge) => edge.clone(),
-            None => self.name_edge(k, place),
+            None => self.name_edge(b, place),
         };
         let access = self.factor.at(edge, k0.clone() + place.k.clone());
         let value = if self.is_wide() { access.vector().load() } else { access.load() };
@@ -107,7 +107,7 @@ impl<'t> Loads<'t> {
             return guarded;
         }
         // The padding of a pitched row is not zero: what lies past K is cut off.
-        let v = k.let_(&name_of(plan, "padded"), guarded);
+        let v = b.let_(&name_of(plan, "padded"), guarded);
         let lane = |j: u8| {
             let (_, at) = place.lane(j.into());
             at.lt(limit.clone()).select(Expr::from(v).lane(j), zeros(plan, 1))
@@ -115,15 +115,15 @@ impl<'t> Loads<'t> {
         Expr::Pack((0..4).map(lane).collect())
     }
 
-    fn store(&self, k: &mut KernelBuilder, slot: &Expr, place: &Place, value: Expr) {
+    fn store(&self, b: &mut KernelBuilder, slot: &Expr, place: &Place, value: Expr) {
         let shared = self.factor.shared;
         if self.stores_as_read() {
             let target = shared.at(slot, place.lane(0));
-            return k.store(if self.is_wide() { target.vector() } else { target }, value);
+            return b.store(if self.is_wide() { target.vector() } else { target }, value);
         }
-        let v = k.let_(&name_of(&self.factor.plan, "vector"), value);
+        let v = b.let_(&name_of(&self.factor.plan, "vector"), value);
         for j in 0..4 {
-            k.store(shared.at(slot, place.lane(j)), Expr::from(v).lane(j as u8));
+            b.store(shared.at(slot, place.lane(j)), Expr::from(v).lane(j as u8));
         }
     }
 }

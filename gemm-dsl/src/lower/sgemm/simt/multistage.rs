@@ -24,97 +24,97 @@ struct Ring<'t> {
 }
 
 pub(crate) fn asynchronous(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
     stages: u32,
     spread: u32,
 ) -> Accumulators {
-    let ring = tile::stages(k, stages);
-    let acc = Accumulators::declare(k, tiled);
+    let ring = tile::stages(b, stages);
+    let acc = Accumulators::declare(b, tiled);
     let matrices = tiled.matrices.as_ref();
-    let pair = matrices.is_none().then(|| FragmentPair::declare(k, tiled));
-    let first = width_of_first(k, tiled);
-    copies_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
-    let a = Stream::declare(k, &tiled.a);
-    let b = Stream::declare(k, &tiled.b);
-    let ring = Ring { tiled, stages: ring, pending: ring - 2, a, b };
+    let pair = matrices.is_none().then(|| FragmentPair::declare(b, tiled));
+    let first = width_of_first(b, tiled);
+    copies_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    let a_copies = Stream::declare(b, &tiled.a);
+    let b_copies = Stream::declare(b, &tiled.b);
+    let ring = Ring { tiled, stages: ring, pending: ring - 2, a: a_copies, b: b_copies };
     if matrices.is_some() && tiled.plan.spec().stream_k {
-        k.comment("Where sums have no terms nobody waits for a tile, so none is copied: the next one's would come in its way.");
-        k.if_(tiled.depth().gt(0), |k| ring.fill(k, stages, &first));
+        b.comment("Where sums have no terms nobody waits for a tile, so none is copied: the next one's would come in its way.");
+        b.if_(tiled.depth().gt(0), |b| ring.fill(b, stages, &first));
     } else {
-        ring.fill(k, stages, &first);
+        ring.fill(b, stages, &first);
     }
     match (pair, matrices.zip(acc.matrices())) {
-        (None, Some(of)) => ring.by_matrices(k, of, first, spread),
+        (None, Some(of)) => ring.by_matrices(b, of, first, spread),
         (None, None) => unreachable!("declared: what tensor cores multiply, or fragments"),
         (Some(pair), _) => {
-            k.push(Stmt::CopyWait { pending: ring.pending.clone() });
-            k.barrier();
-            pair.load(k, tiled, 0.into(), &0.into(), &0.into());
-            ring.main_loop(k, &acc, &pair, first, spread);
+            b.push(Stmt::CopyWait { pending: ring.pending.clone() });
+            b.barrier();
+            pair.load(b, tiled, 0.into(), &0.into(), &0.into());
+            ring.main_loop(b, &acc, &pair, first, spread);
         }
     }
     acc
 }
 
 impl Ring<'_> {
-    fn start(&self, k: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
-        self.a.start(k, share, slot, when);
-        self.b.start(k, share, slot, when);
+    fn start(&self, b: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
+        self.a.start(b, share, slot, when);
+        self.b.start(b, share, slot, when);
     }
 
-    fn advance(&self, k: &mut KernelBuilder, width: &Expr) {
-        self.a.advance(k, width);
-        self.b.advance(k, width);
+    fn advance(&self, b: &mut KernelBuilder, width: &Expr) {
+        self.a.advance(b, width);
+        self.b.advance(b, width);
     }
 
     /// Starts the copies of the tile at `k0`, which exists; `first` is its width if it is the first.
     fn start_existing(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         share: &Share,
         slot: &Expr,
         k0: &Expr,
         first: Option<&Expr>,
     ) {
-        bring_in(k, self.tiled, k0, first, |k, terms| {
+        bring_in(b, self.tiled, k0, first, |b, terms| {
             let when = match (terms, self.tiled.t.ragged()) {
                 (None, _) => When::Always,
                 (Some(terms), Ragged::First) => When::AtEnd { terms, bk: self.tiled.bk },
                 (Some(terms), _) => When::Below(terms),
             };
-            self.start(k, share, slot, when);
+            self.start(b, share, slot, when);
         });
     }
 
     /// Starts the copies of the first tiles, to all buffers but one.
-    fn fill(&self, k: &mut KernelBuilder, stages: u32, first: &Expr) {
-        k.comment("Fill all buffers but one.");
+    fn fill(&self, b: &mut KernelBuilder, stages: u32, first: &Expr) {
+        b.comment("Fill all buffers but one.");
         if self.tiled.t.ragged() == Ragged::First {
-            k.comment(
+            b.comment(
                 "The terms of the first tile go to its end: zeros before them change no sum.",
             );
         }
-        self.start_existing(k, &Share::All, &0.into(), &0.into(), Some(first));
-        k.push(Stmt::CopyCommit);
-        self.advance(k, first);
+        self.start_existing(b, &Share::All, &0.into(), &0.into(), Some(first));
+        b.push(Stmt::CopyCommit);
+        self.advance(b, first);
         if stages == 2 {
             return;
         }
         let (end, bk) = (self.stages - 1, self.tiled.bk);
-        k.loop_("s", For::below(1, end).unroll(Unroll::Full), |k, s| {
-            let k0 = Expr::from(k.let_("k0", first.clone() + (s - 1) * bk));
-            k.if_(k0.clone().lt(self.tiled.depth()), |k| {
-                self.start_existing(k, &Share::All, &s.into(), &k0, None);
-                self.advance(k, &bk.into());
+        b.loop_("s", For::below(1, end).unroll(Unroll::Full), |b, s| {
+            let k0 = Expr::from(b.let_("k0", first.clone() + (s - 1) * bk));
+            b.if_(k0.clone().lt(self.tiled.depth()), |b| {
+                self.start_existing(b, &Share::All, &s.into(), &k0, None);
+                self.advance(b, &bk.into());
             });
-            k.push(Stmt::CopyCommit);
+            b.push(Stmt::CopyCommit);
         });
     }
 
     fn main_loop(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         acc: &Accumulators,
         pair: &FragmentPair,
         first: Expr,
@@ -122,32 +122,32 @@ impl Ring<'_> {
     ) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk, steps) = (tiled.depth(), tiled.bk, tiled.steps());
-        let spread_name = spread_name(k, spread);
-        k.comment("Each k step multiplies one pair of fragments while the next one is read.");
-        let read = k.mut_("read", 0);
-        let write = k.mut_("write", ring - 1);
+        let spread_name = spread_name(b, spread);
+        b.comment("Each k step multiplies one pair of fragments while the next one is read.");
+        let read = b.mut_("read", 0);
+        let write = b.mut_("write", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
-        k.loop_("k0", tiles, |k, k0| {
-            k.comment(
+        b.loop_("k0", tiles, |b, k0| {
+            b.comment(
                 "The tile at k0 is to be copied; the one in use lies STAGES - 1 tiles before.",
             );
-            let more = k.let_("more", Expr::from(k0).lt(depth.clone()));
-            k.unrolled("k", steps, |k, i| {
-                k.if_(Expr::from(i).equals(steps - 1), |k| {
-                    k.push(Stmt::CopyWait { pending: self.pending.clone() });
-                    k.barrier();
+            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            b.unrolled("k", steps, |b, i| {
+                b.if_(Expr::from(i).equals(steps - 1), |b| {
+                    b.push(Stmt::CopyWait { pending: self.pending.clone() });
+                    b.barrier();
                     // After the last tile there is nothing to turn to: its own is read once more.
                     let another = Expr::from(k0).lt(depth.clone() + (ring - 2) * bk);
-                    k.assign(read, another.select(self.after(read), read));
+                    b.assign(read, another.select(self.after(read), read));
                 });
-                pair.load(k, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
-                self.copies(k, (k0.into(), more.into()), i, spread_name, &write.into());
-                pair.multiply(k, tiled, acc, i);
+                pair.load(b, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
+                self.copies(b, (k0.into(), more.into()), i, spread_name, &write.into());
+                pair.multiply(b, tiled, acc, i);
             });
-            self.advance(k, &bk.into());
-            k.assign(write, self.after(write));
+            self.advance(b, &bk.into());
+            b.assign(write, self.after(write));
         });
     }
 
@@ -155,39 +155,39 @@ impl Ring<'_> {
     /// reads some of them early by itself.
     fn by_matrices(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         of: (&WarpMatrices, &Matrices),
         first: Expr,
         spread: u32,
     ) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
-        let spread_name = spread_name(k, spread);
-        let read = k.mut_("read", 0);
-        let write = k.mut_("write", ring - 1);
+        let spread_name = spread_name(b, spread);
+        let read = b.mut_("read", 0);
+        let write = b.mut_("write", ring - 1);
         let from = first + (ring - 2) * bk;
         let end = depth.clone() + (ring - 1) * bk;
         let tiles = For::below(from, end).change(Change::Add(bk.into())).unroll(Unroll::By(1));
-        k.loop_("k0", tiles, |k, k0| {
-            k.comment("The barrier shows the tile in use to all, and that nobody reads the one before it: in its");
-            k.comment("place goes the tile at k0, STAGES - 1 tiles behind the one in use.");
-            k.push(Stmt::CopyWait { pending: self.pending.clone() });
-            k.barrier();
-            let more = k.let_("more", Expr::from(k0).lt(depth.clone()));
-            k.unrolled("k", tiled.steps(), |k, i| {
-                self.copies(k, (k0.into(), more.into()), i, spread_name, &write.into());
-                mma::step(k, tiled, of, &read.into(), &i.into());
+        b.loop_("k0", tiles, |b, k0| {
+            b.comment("The barrier shows the tile in use to all, and that nobody reads the one before it: in its");
+            b.comment("place goes the tile at k0, STAGES - 1 tiles behind the one in use.");
+            b.push(Stmt::CopyWait { pending: self.pending.clone() });
+            b.barrier();
+            let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
+            b.unrolled("k", tiled.steps(), |b, i| {
+                self.copies(b, (k0.into(), more.into()), i, spread_name, &write.into());
+                mma::step(b, tiled, of, &read.into(), &i.into());
             });
-            self.advance(k, &bk.into());
-            k.assign(read, self.after(read));
-            k.assign(write, self.after(write));
+            self.advance(b, &bk.into());
+            b.assign(read, self.after(read));
+            b.assign(write, self.after(write));
         });
     }
 
     /// The share of step `i` in the copies of the tile at `k0`.
     fn copies(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (k0, more): (Expr, Expr),
         i: Var,
         spread: Option<Const>,
@@ -200,18 +200,18 @@ impl Ring<'_> {
                 (share, Expr::from(i).lt(parts), Expr::from(i).equals(parts - 1))
             }
         };
-        k.if_(mine, |k| {
+        b.if_(mine, |b| {
             if self.tiled.t.ragged() == Ragged::Last {
-                k.if_(more, |k| self.start_existing(k, &share, write, &k0, None));
+                b.if_(more, |b| self.start_existing(b, &share, write, &k0, None));
             } else {
-                self.start(k, &share, write, When::If(&more));
+                self.start(b, &share, write, When::If(&more));
             }
             if spread.is_none() {
-                k.push(Stmt::CopyCommit);
+                b.push(Stmt::CopyCommit);
             }
         });
         if spread.is_some() {
-            k.if_(last, |k| k.push(Stmt::CopyCommit));
+            b.if_(last, |b| b.push(Stmt::CopyCommit));
         }
     }
 
@@ -223,7 +223,7 @@ impl Ring<'_> {
 }
 
 /// The constant that names over how many steps copies are issued, if over several.
-fn spread_name(k: &mut KernelBuilder, spread: u32) -> Option<Const> {
+fn spread_name(b: &mut KernelBuilder, spread: u32) -> Option<Const> {
     let meaning = "k steps over which a tile's copies are issued";
-    (spread > 1).then(|| k.constant("SPREAD", spread as i32, meaning))
+    (spread > 1).then(|| b.constant("SPREAD", spread as i32, meaning))
 }

@@ -14,12 +14,12 @@ use crate::lower::sgemm::simt::multistage;
 use crate::plan::Pipeline;
 
 /// Multiplies all tiles.
-pub(crate) fn main_loop(k: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
+pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match tiled.t.pipeline() {
-        Pipeline::Single => synchronous(k, tiled, Next::Direct),
-        Pipeline::Prefetch => synchronous(k, tiled, Next::Registers),
-        Pipeline::DoubleBuffer => synchronous(k, tiled, Next::OtherBuffer),
-        Pipeline::Async { stages, spread } => multistage::asynchronous(k, tiled, stages, spread),
+        Pipeline::Single => synchronous(b, tiled, Next::Direct),
+        Pipeline::Prefetch => synchronous(b, tiled, Next::Registers),
+        Pipeline::DoubleBuffer => synchronous(b, tiled, Next::OtherBuffer),
+        Pipeline::Async { stages, spread } => multistage::asynchronous(b, tiled, stages, spread),
     }
 }
 
@@ -34,80 +34,80 @@ enum Next {
     OtherBuffer,
 }
 
-fn synchronous(k: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
-    let acc = Accumulators::declare(k, tiled);
-    let first = width_of_first(k, tiled);
-    edge_comment(k, [tiled.t.a().edge(), tiled.t.b().edge()]);
-    let loads = (Loads::declare(k, &tiled.a), Loads::declare(k, &tiled.b));
-    let (a, b) = (&loads.0, &loads.1);
+fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
+    let acc = Accumulators::declare(b, tiled);
+    let first = width_of_first(b, tiled);
+    edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    let loads = (Loads::declare(b, &tiled.a), Loads::declare(b, &tiled.b));
+    let (a_loads, b_loads) = (&loads.0, &loads.1);
     let zero = Expr::I32(0);
-    bring_in(k, tiled, &zero, Some(&first), |k, limit| {
-        a.to_shared(k, &zero, &zero, limit);
-        b.to_shared(k, &zero, &zero, limit);
+    bring_in(b, tiled, &zero, Some(&first), |b, limit| {
+        a_loads.to_shared(b, &zero, &zero, limit);
+        b_loads.to_shared(b, &zero, &zero, limit);
     });
-    k.barrier();
+    b.barrier();
 
     match next {
-        Next::Direct => k.comment("Multiply a tile, then bring in the next one."),
+        Next::Direct => b.comment("Multiply a tile, then bring in the next one."),
         Next::Registers => {
-            k.comment("The next tile is on its way to registers while one is multiplied.");
+            b.comment("The next tile is on its way to registers while one is multiplied.");
         }
         Next::OtherBuffer => {
-            k.comment(
+            b.comment(
                 "The next tile is on its way to registers while one is multiplied; it then goes",
             );
-            k.comment("to the other buffer, which nobody reads: one barrier a tile.");
+            b.comment("to the other buffer, which nobody reads: one barrier a tile.");
         }
     }
-    let buffer = (next == Next::OtherBuffer).then(|| k.mut_("buffer", 0));
+    let buffer = (next == Next::OtherBuffer).then(|| b.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
     let end = tiled.depth() + tiled.bk;
-    k.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |k, k0| {
+    b.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |b, k0| {
         let more = Expr::from(k0).lt(tiled.depth());
         let k0 = Expr::from(k0);
         if next == Next::Direct {
-            multiply(k, tiled, &acc, &slot);
-            k.if_(more, |k| {
-                k.barrier();
-                bring_in(k, tiled, &k0, None, |k, limit| {
-                    a.to_shared(k, &slot, &k0, limit);
-                    b.to_shared(k, &slot, &k0, limit);
+            multiply(b, tiled, &acc, &slot);
+            b.if_(more, |b| {
+                b.barrier();
+                bring_in(b, tiled, &k0, None, |b, limit| {
+                    a_loads.to_shared(b, &slot, &k0, limit);
+                    b_loads.to_shared(b, &slot, &k0, limit);
                 });
-                k.barrier();
+                b.barrier();
             });
             return;
         }
-        let held = (a.registers(k), b.registers(k));
-        k.if_(more.clone(), |k| {
-            bring_in(k, tiled, &k0, None, |k, limit| {
-                a.to_registers(k, held.0, &k0, limit);
-                b.to_registers(k, held.1, &k0, limit);
+        let held = (a_loads.registers(b), b_loads.registers(b));
+        b.if_(more.clone(), |b| {
+            bring_in(b, tiled, &k0, None, |b, limit| {
+                a_loads.to_registers(b, held.0, &k0, limit);
+                b_loads.to_registers(b, held.1, &k0, limit);
             });
         });
-        multiply(k, tiled, &acc, &slot);
-        k.if_(more, |k| hand_over(k, (a, b), held, buffer));
+        multiply(b, tiled, &acc, &slot);
+        b.if_(more, |b| hand_over(b, (a_loads, b_loads), held, buffer));
     });
     acc
 }
 
 /// The next tile from registers to shared memory.
 fn hand_over(
-    k: &mut KernelBuilder,
-    (a, b): (&Loads<'_>, &Loads<'_>),
+    b: &mut KernelBuilder,
+    (a_loads, b_loads): (&Loads<'_>, &Loads<'_>),
     held: (BufferId, BufferId),
     buffer: Option<Var>,
 ) {
     let slot = match buffer {
         None => {
-            k.barrier();
+            b.barrier();
             Expr::I32(0)
         }
         Some(buffer) => {
-            k.assign(buffer, Expr::from(buffer).xor(1));
+            b.assign(buffer, Expr::from(buffer).xor(1));
             buffer.into()
         }
     };
-    a.registers_to_shared(k, held.0, &slot);
-    b.registers_to_shared(k, held.1, &slot);
-    k.barrier();
+    a_loads.registers_to_shared(b, held.0, &slot);
+    b_loads.registers_to_shared(b, held.1, &slot);
+    b.barrier();
 }

@@ -9,7 +9,7 @@ impl Tensor<'_> {
     /// when the tile has been read.
     pub(super) fn multiply(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         sums: Sums,
         stage: &Expr,
         place: &Place,
@@ -17,22 +17,22 @@ impl Tensor<'_> {
     ) {
         let (t, bk) = (self.t, self.bk);
         let terms = t.format().terms() as i32;
-        let terms = k.constant("WGMMA_K", terms, "terms of a matrix instruction");
+        let terms = b.constant("WGMMA_K", terms, "terms of a matrix instruction");
         match t.promote().filter(|promote| *promote < t.bk()) {
             None => {
-                self.products(k, sums, (stage, place), (None, bk / terms, terms));
-                is_read(k);
-                sums.add(k, t);
+                self.products(b, sums, (stage, place), (None, bk / terms, terms));
+                is_read(b);
+                sums.add(b, t);
             }
             Some(promote) => {
                 let meaning = "terms that are summed from zero on";
-                let promote = k.constant("PROMOTE", promote as i32, meaning);
-                k.unrolled("part", bk / promote, |k, part| {
+                let promote = b.constant("PROMOTE", promote as i32, meaning);
+                b.unrolled("part", bk / promote, |b, part| {
                     let first = part * promote;
-                    self.products(k, sums, (stage, place), (Some(first), promote / terms, terms));
-                    sums.add(k, t);
+                    self.products(b, sums, (stage, place), (Some(first), promote / terms, terms));
+                    sums.add(b, t);
                 });
-                is_read(k);
+                is_read(b);
             }
         }
     }
@@ -40,15 +40,15 @@ impl Tensor<'_> {
     /// Sums the products of so many steps of a tile, from a term on, and waits for the sums.
     fn products(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         sums: Sums,
         (stage, place): (&Expr, &Place),
         (first, steps, terms): (Option<Expr>, Expr, Const),
     ) {
         let (t, into) = (self.t, sums.fresh.unwrap_or(sums.all));
-        k.wgmma_fence([into]);
+        b.wgmma_fence([into]);
         for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
-            k.unrolled("step", steps.clone(), |k, step| {
+            b.unrolled("step", steps.clone(), |b, step| {
                 let at = step * terms;
                 let at = first.iter().cloned().fold(at, |at, first| first + at);
                 let tile = |of: usize, plane: u32, line: &Expr| {
@@ -56,7 +56,7 @@ impl Tensor<'_> {
                 };
                 let [row, col] = &place.group;
                 let begins = nth == 0 && sums.fresh.is_some();
-                k.wgmma(Wgmma {
+                b.wgmma(Wgmma {
                     format: t.format(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
@@ -66,8 +66,8 @@ impl Tensor<'_> {
                 });
             });
         }
-        k.wgmma_commit();
-        k.wgmma_wait(0, [into]);
+        b.wgmma_commit();
+        b.wgmma_wait(0, [into]);
     }
 }
 
@@ -79,21 +79,21 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub fn declare(k: &mut KernelBuilder, t: &TensorPlan) -> Self {
+    pub fn declare(b: &mut KernelBuilder, t: &TensorPlan) -> Self {
         let count = [Expr::I32(t.columns() as i32 / 2)];
-        k.comment("The sums of this thread, as instructions have them.");
-        let all = k.zeroed_registers("acc", Elem::F32, count.clone(), "");
+        b.comment("The sums of this thread, as instructions have them.");
+        let all = b.zeroed_registers("acc", Elem::F32, count.clone(), "");
         let meaning = "sums of terms that are not added yet";
-        let fresh = t.promote().map(|_| k.zeroed_registers("fresh", Elem::F32, count, meaning));
+        let fresh = t.promote().map(|_| b.zeroed_registers("fresh", Elem::F32, count, meaning));
         Self { all, fresh }
     }
 
     /// Adds those that are fresh to the others, if there are some.
-    fn add(self, k: &mut KernelBuilder, t: &TensorPlan) {
+    fn add(self, b: &mut KernelBuilder, t: &TensorPlan) {
         let Some(fresh) = self.fresh else { return };
-        k.unrolled("i", t.columns() as i32 / 2, |k, i| {
+        b.unrolled("i", t.columns() as i32 / 2, |b, i| {
             let of = |sums| Access::new(sums, [i.into()]);
-            k.store(of(self.all), of(self.all).load() + of(fresh).load());
+            b.store(of(self.all), of(self.all).load() + of(fresh).load());
         });
     }
 }

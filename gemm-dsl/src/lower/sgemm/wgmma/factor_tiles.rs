@@ -21,19 +21,19 @@ pub(crate) struct Sides {
 impl Sides {
     /// Declares them, of so many terms each, and the blocks of the launch.
     pub fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         problem: &Problem,
         terms_of_tile: i32,
         blocks_per_sm: u32,
     ) -> Self {
         // The last tile ends inside an int.
         for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
-            k.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
+            b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
         }
-        let lines = k.constant("LINES", LINES, "rows of A, or columns of B, of a block");
-        let terms = k.constant("TERMS", terms_of_tile, "terms of each");
-        let threads = k.constant("THREADS", THREADS, "threads of a block");
-        k.launch_bounds(threads);
+        let lines = b.constant("LINES", LINES, "rows of A, or columns of B, of a block");
+        let terms = b.constant("TERMS", terms_of_tile, "terms of each");
+        let threads = b.constant("THREADS", THREADS, "threads of a block");
+        b.launch_bounds(threads);
         let tiles =
             |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
         let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, terms_of_tile);
@@ -43,18 +43,18 @@ impl Sides {
         };
         let blocks = of(0, problem.m) + of(1, problem.n);
         let grid = [blocks, 1u64.into(), 1u64.into()];
-        k.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm });
+        b.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm });
         Self { lines, terms, threads }
     }
 
     /// Finds which tile is this block's.
-    pub fn of_block(self, k: &mut KernelBuilder, plan: &SgemmPlan, problem: Problem) -> OfBlock {
+    pub fn of_block(self, b: &mut KernelBuilder, plan: &SgemmPlan, problem: Problem) -> OfBlock {
         let Self { lines, terms, .. } = self;
-        k.comment("Blocks go through A along K, then through B.");
-        let tiles_k = k.let_("tiles_k", (problem.k - 1) / terms + 1);
+        b.comment("Blocks go through A along K, then through B.");
+        let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
         // Of either there may be no line, where its planes have been made before.
-        let tiles_a = k.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
-        let block = k.let_("block", Special::BlockX);
+        let tiles_a = b.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
+        let block = b.let_("block", Special::BlockX);
         let layout = plan.layout();
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         OfBlock { sides: self, problem, along_k, tiles_k, tiles_a, block }
@@ -74,42 +74,42 @@ pub(crate) struct OfBlock {
 
 impl OfBlock {
     /// Does something with its tile, be it one of A or of B.
-    pub fn each(&self, k: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &Side)) {
-        let of = |k: &mut KernelBuilder, nth: usize, tile: Expr| {
-            let side = self.side(k, nth, tile);
-            body(k, &side);
+    pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &Side)) {
+        let of = |b: &mut KernelBuilder, nth: usize, tile: Expr| {
+            let side = self.side(b, nth, tile);
+            body(b, &side);
         };
         let of_a = match self.problem.count_of(0) {
             None => self.tiles_a.into(),
             Some(count) => count * self.tiles_a,
         };
-        k.if_else(
+        b.if_else(
             Expr::from(self.block).lt(of_a.clone()),
-            |k| of(k, 0, self.block.into()),
-            |k| of(k, 1, self.block - of_a),
+            |b| of(b, 0, self.block.into()),
+            |b| of(b, 1, self.block - of_a),
         );
     }
 
-    fn side(&self, k: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
+    fn side(&self, b: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
         let (Sides { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = [problem.m, problem.n][nth];
         let (tile, number) = match problem.count_of(nth) {
-            None => (k.let_("nth", tile), None),
+            None => (b.let_("nth", tile), None),
             Some(_) => {
                 let tiles = match nth {
                     0 => self.tiles_a,
                     _ => {
                         let tiles = Expr::from(extent).div_ceil(lines) * self.tiles_k;
-                        k.let_("tiles_b", tiles)
+                        b.let_("tiles_b", tiles)
                     }
                 };
-                let number = k.let_("batch", tile.clone() / tiles);
-                (k.let_("nth", tile % tiles), Some(number))
+                let number = b.let_("batch", tile.clone() / tiles);
+                (b.let_("nth", tile % tiles), Some(number))
             }
         };
-        let first_line = k.let_("first_line", tile / self.tiles_k * lines);
-        let first_term = k.let_("first_term", tile % self.tiles_k * terms);
-        let matrix = problem.matrix_for(k, nth, number);
+        let first_line = b.let_("first_line", tile / self.tiles_k * lines);
+        let first_term = b.let_("first_term", tile % self.tiles_k * terms);
+        let matrix = problem.matrix_for(b, nth, number);
         let along_k = self.along_k[nth];
         Side { nth, matrix, number, extent, along_k, first_line, first_term }
     }

@@ -53,22 +53,22 @@ pub(crate) struct Greatest([Option<BufferId>; 2]);
 
 impl Greatest {
     /// Declares the parameters, behind those of the problem.
-    pub fn parameters(k: &mut KernelBuilder, problem: &Problem) -> Self {
-        Self::of(k, problem, [true; 2])
+    pub fn parameters(b: &mut KernelBuilder, problem: &Problem) -> Self {
+        Self::of(b, problem, [true; 2])
     }
 
     /// The same of A's or of B's alone.
-    pub fn of(k: &mut KernelBuilder, problem: &Problem, takes: [bool; 2]) -> Self {
+    pub fn of(b: &mut KernelBuilder, problem: &Problem, takes: [bool; 2]) -> Self {
         let names = ["greatest_a", "greatest_b"];
         Self([0, 1].map(|nth| {
             if !takes[nth] {
                 return None;
             }
-            let buffer = k.global(names[nth], Elem::U32, GREATEST[nth]);
+            let buffer = b.global(names[nth], Elem::U32, GREATEST[nth]);
             let lines = if nth == 0 { problem.m } else { problem.n };
             let batch = problem.count_of(nth).map(Expr::from);
             let apart = problem.distinct.map(|_| lines.into());
-            k.shape(
+            b.shape(
                 buffer,
                 batch.into_iter().chain([lines.into()]),
                 apart.into_iter().chain([1.into()]),
@@ -88,12 +88,12 @@ impl Greatest {
     /// those of their columns of B.
     pub fn reset(
         self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         problem: &Problem,
         origin: &Origin,
         (tile, threads): ([Const; 2], Const),
     ) {
-        k.comment("The next launch finds the greatest numbers anew.");
+        b.comment("The next launch finds the greatest numbers anew.");
         let firsts = [(origin.row, origin.col), (origin.col, origin.row)];
         let sides = [problem.m, problem.n].into_iter().zip(firsts).zip(tile).enumerate();
         for (nth, ((extent, (first, other)), lines)) in sides {
@@ -107,12 +107,12 @@ impl Greatest {
                 None => is_first,
                 Some((batch, count)) => is_first.and(Expr::from(batch).lt(count)),
             };
-            k.if_(is_first, |k| {
+            b.if_(is_first, |b| {
                 let lines = Expr::from(lines).min(extent - first);
                 let head = For::below(Special::ThreadX, lines).change(Change::Add(threads.into()));
-                k.loop_("line", head.unroll(Unroll::By(1)), |k, line| {
+                b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
                     let matrix = origin.batch.map(Expr::from);
-                    k.store(self.at(nth, matrix, first + line), Expr::U32(0));
+                    b.store(self.at(nth, matrix, first + line), Expr::U32(0));
                 });
             });
         }
@@ -128,8 +128,8 @@ fn exponent(greatest: Expr) -> Expr {
 }
 
 /// The factor of a line whose greatest magnitude is known, and whether it has none.
-pub(crate) fn factor(k: &mut KernelBuilder, greatest: Var) -> (Expr, Expr) {
-    let e = k.let_("exponent", exponent(greatest.into()));
+pub(crate) fn factor(b: &mut KernelBuilder, greatest: Var) -> (Expr, Expr) {
+    let e = b.let_("exponent", exponent(greatest.into()));
     let is_zero = Expr::from(greatest).equals(Expr::U32(0));
     let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(Expr::U32(255)));
     let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
@@ -146,8 +146,8 @@ pub(crate) fn back(greatest: Expr) -> Expr {
 /// A sum that is scaled back by the factors of its row and of its column, powers of two: at once where their product is a
 /// normal number, so that nothing on the way is subnormal; else first by the smaller one, so that only what is too great in
 /// the end becomes an infinity.
-pub(crate) fn scaled_back(k: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
-    let both = Expr::from(k.let_("both", of_row.clone() * of_col.clone()));
+pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
+    let both = Expr::from(b.let_("both", of_row.clone() * of_col.clone()));
     let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
     let row_first = of_row.clone().lt(of_col.clone());
     let first = row_first.clone().select(of_row.clone(), of_col.clone());
@@ -157,65 +157,65 @@ pub(crate) fn scaled_back(k: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [E
 
 /// The kernel that finds the greatest magnitudes.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    let mut k = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
-    k.title("The greatest magnitude of each row of A and of each column of B, as bits.");
-    k.title(format!("sgemm_kernel!({})", plan.spec()));
-    let problem = Problem::declare(&mut k, plan, Takes::Factors).with_distinct(&mut k);
-    let greatest = Greatest::parameters(&mut k, &problem);
-    let sides = Sides::declare(&mut k, &problem, TERMS, 1);
+    let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
+    b.title("The greatest magnitude of each row of A and of each column of B, as bits.");
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    let problem = Problem::declare(&mut b, plan, Takes::Factors).with_distinct(&mut b);
+    let greatest = Greatest::parameters(&mut b, &problem);
+    let sides = Sides::declare(&mut b, &problem, TERMS, 1);
     let Sides { lines, threads, .. } = sides;
-    let tid = k.let_("tid", Special::ThreadX);
-    let of_block = sides.of_block(&mut k, plan, problem);
+    let tid = b.let_("tid", Special::ThreadX);
+    let of_block = sides.of_block(&mut b, plan, problem);
     let depth = problem.k;
-    of_block.each(&mut k, |k, side| {
+    of_block.each(&mut b, |b, side| {
         let Side { nth, extent, first_line, first_term, .. } = *side;
         let end = (first_term + sides.terms).min(depth);
-        let end = k.let_("end", end);
-        let see = |k: &mut KernelBuilder, most: Var, line: Var, term: Var| {
-            larger(k, most, magnitude(side.at(line, term).load()));
+        let end = b.let_("end", end);
+        let see = |b: &mut KernelBuilder, most: Var, line: Var, term: Var| {
+            larger(b, most, magnitude(side.at(line, term).load()));
         };
-        let tell = |k: &mut KernelBuilder, line: Var, most: Var| {
+        let tell = |b: &mut KernelBuilder, line: Var, most: Var| {
             let to = greatest.at(nth, side.number(), line.into());
-            k.atomic_only(AtomicOp::Max, to, Expr::from(most), Order::Relaxed, Scope::Device);
+            b.atomic_only(AtomicOp::Max, to, Expr::from(most), Order::Relaxed, Scope::Device);
         };
         if side.along_k {
-            k.comment("A warp has one line after the other, of which its lanes read neighbours.");
-            let warp = k.let_("warp", tid / WARP as i32);
-            let lane = k.let_("lane", tid % WARP as i32);
+            b.comment("A warp has one line after the other, of which its lanes read neighbours.");
+            let warp = b.let_("warp", tid / WARP as i32);
+            let lane = b.let_("lane", tid % WARP as i32);
             let warps = threads / WARP as i32;
-            let last = k.let_("last_line", (first_line + lines).min(extent));
+            let last = b.let_("last_line", (first_line + lines).min(extent));
             let head = For::below(first_line + warp, last).change(Change::Add(warps));
-            k.loop_("line", head.unroll(Unroll::By(1)), |k, line| {
-                let most = k.mut_("most", Expr::U32(0));
+            b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
+                let most = b.mut_("most", Expr::U32(0));
                 let head =
                     For::below(first_term + lane, end).change(Change::Add((WARP as i32).into()));
-                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| see(k, most, line, term));
+                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
                 let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into()));
-                k.loop_("s", half.unroll(Unroll::Full), |k, s| {
+                b.loop_("s", half.unroll(Unroll::Full), |b, s| {
                     let above = Expr::Call(Intrinsic::ShuffleDown, vec![most.into(), s.into()]);
-                    larger(k, most, above);
+                    larger(b, most, above);
                 });
-                k.if_(Expr::from(lane).equals(0), |k| tell(k, line, most));
+                b.if_(Expr::from(lane).equals(0), |b| tell(b, line, most));
             });
         } else {
-            k.comment(
+            b.comment(
                 "A thread has every so many terms of a line; neighbours have neighbouring lines.",
             );
-            let line = k.let_("line", first_line + tid % lines);
-            k.if_(Expr::from(line).lt(extent), |k| {
-                let most = k.mut_("most", Expr::U32(0));
+            let line = b.let_("line", first_line + tid % lines);
+            b.if_(Expr::from(line).lt(extent), |b| {
+                let most = b.mut_("most", Expr::U32(0));
                 let every = threads / lines;
                 let head = For::below(first_term + tid / lines, end).change(Change::Add(every));
-                k.loop_("term", head.unroll(Unroll::By(8)), |k, term| see(k, most, line, term));
-                tell(k, line, most);
+                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                tell(b, line, most);
             });
         }
     });
-    k.finish()
+    b.finish()
 }
 
 /// Makes of a variable the larger one of it and another number.
-fn larger(k: &mut KernelBuilder, most: Var, other: Expr) {
-    let other = k.let_("other", other);
-    k.assign(most, Expr::from(most).lt(Expr::from(other)).select(other, most));
+fn larger(b: &mut KernelBuilder, most: Var, other: Expr) {
+    let other = b.let_("other", other);
+    b.assign(most, Expr::from(most).lt(Expr::from(other)).select(other, most));
 }

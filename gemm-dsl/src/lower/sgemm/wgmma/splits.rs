@@ -91,12 +91,12 @@ pub(crate) struct Planes {
 
 impl Planes {
     /// Declares the parameters of a kernel that reads them, before those of the problem.
-    pub fn read(k: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) -> [BufferId; 2] {
+    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
         let planes = (t.planes() > 1 || plan.batch().is_some()).then_some(t.planes());
         let names = ["planes_a", "planes_b"];
         [0, 1].map(|nth| match t.copies() {
-            Copies::Threads => k.global(names[nth], elem, PLANES[nth]),
+            Copies::Threads => b.global(names[nth], elem, PLANES[nth]),
             Copies::Tma => {
                 let lines = [t.bm(), t.bn()][nth];
                 // A block of a cluster brings a part of B, plane by plane.
@@ -106,28 +106,28 @@ impl Planes {
                 };
                 let tile = planes.into_iter().chain([lines, bk]).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle() };
-                k.tensor_map(names[nth], elem, PLANES[nth], map)
+                b.tensor_map(names[nth], elem, PLANES[nth], map)
             }
         })
     }
 
     /// Says how they lie, by one more parameter where threads find their way through them.
     pub fn shape(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         t: &TensorPlan,
         buffers: [BufferId; 2],
         (problem, copies): (&Problem, Copies),
     ) -> Self {
         let planes = t.planes();
         let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
-        let count = (planes > 1).then(|| k.constant("PLANES", planes as i32, meaning));
+        let count = (planes > 1).then(|| b.constant("PLANES", planes as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
             let max = u64::from(i32::MAX as u32 / planes);
             for scalar in distinct {
-                k.require(Requirement::Range { scalar, min: 0, max });
+                b.require(Requirement::Range { scalar, min: 0, max });
             }
         }
-        let pitch = (copies == Copies::Threads).then(|| k.extent("pitch", Ty::I32, Extent::PITCH));
+        let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
             None => padded(problem.k.into(), Expr::I32(PADDED)),
@@ -137,7 +137,7 @@ impl Planes {
             let apart = Expr::from(lines).wide() * row.clone().wide();
             let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
             let apart = all.as_ref().map(|_| apart);
-            k.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
+            b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
         }
         Self { buffers, count, pitch, problem: *problem }
     }
@@ -156,10 +156,10 @@ impl Planes {
     }
 
     /// Does something for each of them.
-    pub fn each(&self, k: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+    pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
         match self.count {
-            None => body(k, 0.into()),
-            Some(count) => k.unrolled("p", count, |k, plane| body(k, plane.into())),
+            None => body(b, 0.into()),
+            Some(count) => b.unrolled("p", count, |b, plane| body(b, plane.into())),
         }
     }
 
@@ -180,43 +180,43 @@ impl Planes {
 
 /// The kernel that makes them.
 pub(crate) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
-    let mut k = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
+    let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
     let format = t.format().name();
     match t.planes() {
-        1 => k.title(format!("A and B in {format}, for a product that tensor cores compute.")),
-        planes => k.title(format!(
+        1 => b.title(format!("A and B in {format}, for a product that tensor cores compute.")),
+        planes => b.title(format!(
             "A and B, each number as the sum of {planes} of {format}, for a product that tensor cores compute."
         )),
     }
-    k.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
-    k.title(format!("sgemm_kernel!({})", plan.spec()));
-    let problem = Problem::declare(&mut k, plan, Takes::Factors).with_distinct(&mut k);
-    let buffers = [0, 1].map(|nth| k.global(["planes_a", "planes_b"][nth], t.elem(), PLANES[nth]));
-    let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut k));
-    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut k, &problem));
-    let sides = Sides::declare(&mut k, &problem, TERMS, RESIDENT);
-    let planes = Planes::shape(&mut k, t, buffers, (&problem, Copies::Threads));
-    let tid = k.let_("tid", Special::ThreadX);
-    let tile = k.shared(
+    b.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    let problem = Problem::declare(&mut b, plan, Takes::Factors).with_distinct(&mut b);
+    let buffers = [0, 1].map(|nth| b.global(["planes_a", "planes_b"][nth], t.elem(), PLANES[nth]));
+    let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut b));
+    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut b, &problem));
+    let sides = Sides::declare(&mut b, &problem, TERMS, RESIDENT);
+    let planes = Planes::shape(&mut b, t, buffers, (&problem, Copies::Threads));
+    let tid = b.let_("tid", Special::ThreadX);
+    let tile = b.shared(
         "tile",
         F32,
         [sides.lines.into(), sides.terms.into()],
         Layout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
         "numbers of A or of B",
     );
-    let of_block = sides.of_block(&mut k, plan, problem);
-    let lost = lost.map(|lost| (lost, k.mut_("bits", Expr::U32(0))));
+    let of_block = sides.of_block(&mut b, plan, problem);
+    let lost = lost.map(|lost| (lost, b.mut_("bits", Expr::U32(0))));
     let scaled = greatest.map(|greatest| {
         let meaning = "powers of two that scale them";
         let layout = Layout::row_major(1);
-        (greatest, k.shared("factor", F32, [sides.lines.into()], layout, meaning))
+        (greatest, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
     let body = Body { t, sides, terms: problem.k, planes, tile, tid, scaled, lost };
-    of_block.each(&mut k, |k, side| body.matrix(k, side));
+    of_block.each(&mut b, |b, side| body.matrix(b, side));
     if let Some((lost, bits)) = lost {
-        lost.tell(&mut k, bits.into());
+        lost.tell(&mut b, bits.into());
     }
-    k.finish()
+    b.finish()
 }
 
 /// What the body of the kernel rests on.
@@ -236,71 +236,71 @@ struct Body<'p> {
 
 impl Body<'_> {
     /// Makes planes of a tile of A, or of B.
-    fn matrix(&self, k: &mut KernelBuilder, side: &Side) {
+    fn matrix(&self, b: &mut KernelBuilder, side: &Side) {
         let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
         let Side { nth, extent, first_line, first_term, .. } = *side;
         if let Some((greatest, factors)) = self.scaled {
-            k.comment("What brings the greatest number of each line to the range of f16.");
-            k.if_(Expr::from(tid).lt(lines), |k| {
+            b.comment("What brings the greatest number of each line to the range of f16.");
+            b.if_(Expr::from(tid).lt(lines), |b| {
                 let at = (first_line + tid).min(extent - 1);
-                let most = k.let_("most", greatest.at(nth, side.number(), at).load());
-                let (factor, none) = row_scale::factor(k, most);
-                k.store(Access::new(factors, [tid.into()]), factor);
+                let most = b.let_("most", greatest.at(nth, side.number(), at).load());
+                let (factor, none) = row_scale::factor(b, most);
+                b.store(Access::new(factors, [tid.into()]), factor);
                 if let Some((_, bits)) = self.lost {
-                    k.if_(none, |k| k.assign(bits, Expr::U32(1)));
+                    b.if_(none, |b| b.assign(bits, Expr::U32(1)));
                 }
             });
         }
         let letter = side.letter();
-        k.comment(format!("Neighbours read neighbours of {letter}; zeros stand behind its edge."));
-        k.unrolled("i", lines * terms / threads, |k, i| {
+        b.comment(format!("Neighbours read neighbours of {letter}; zeros stand behind its edge."));
+        b.unrolled("i", lines * terms / threads, |b, i| {
             let at = tid + i * threads;
             let (line, term) = match side.along_k {
                 true => (at.clone() / terms, at % terms),
                 false => (at.clone() % lines, at / lines),
             };
-            let line = k.let_("line", line);
-            let term = k.let_("term", term);
+            let line = b.let_("line", line);
+            let term = b.let_("term", term);
             let [at, k_at] = [first_line + line, first_term + term].map(Expr::from);
             let is = at.clone().lt(extent).and(k_at.clone().lt(self.terms));
             let value = is.select(side.at(at, k_at).load(), 0.0);
-            k.store(Access::new(self.tile, [line.into(), term.into()]), value);
+            b.store(Access::new(self.tile, [line.into(), term.into()]), value);
         });
-        k.barrier();
-        self.split(k, side);
+        b.barrier();
+        self.split(b, side);
     }
 
     /// Makes planes of the numbers in the tile.
-    fn split(&self, k: &mut KernelBuilder, side: &Side) {
+    fn split(&self, b: &mut KernelBuilder, side: &Side) {
         let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
         let Side { nth, extent, first_line, first_term, .. } = *side;
         let elem = self.t.elem();
         let lanes = i32::from(elem.vector_lanes());
-        let unit = k.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
+        let unit = b.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
         let rounds = lines * terms / unit / threads;
-        k.comment("A thread makes 16 bytes of each plane, of terms that lie next to one another.");
-        k.unrolled("i", rounds, |k, i| {
+        b.comment("A thread makes 16 bytes of each plane, of terms that lie next to one another.");
+        b.unrolled("i", rounds, |b, i| {
             let of_line = terms / unit;
             let at = tid + i * threads;
-            let line = k.let_("line", at.clone() / of_line.clone());
-            let term = k.let_("term", at % of_line * unit);
+            let line = b.let_("line", at.clone() / of_line.clone());
+            let term = b.let_("term", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
             let is = row.clone().lt(extent).and(column.clone().lt(self.planes.pitch()));
-            k.if_(is, |k| {
-                let value = k.registers("value", F32, [unit.into()], "");
-                k.unrolled("j", unit, |k, j| {
+            b.if_(is, |b| {
+                let value = b.registers("value", F32, [unit.into()], "");
+                b.unrolled("j", unit, |b, j| {
                     let from = Access::new(self.tile, [line.into(), term + j]).load();
                     let number = match self.scaled {
                         None => from,
                         Some((_, factors)) => from * Access::new(factors, [line.into()]).load(),
                     };
-                    k.store(Access::new(value, [j.into()]), number);
+                    b.store(Access::new(value, [j.into()]), number);
                 });
-                self.planes_of(k, value, unit, |k, plane, words| {
+                self.planes_of(b, value, unit, |b, plane, words| {
                     let plane = self.planes.of_matrix(side.number(), plane);
                     let at = plane.into_iter().chain([row.clone(), column.clone()]);
                     let to = Access::new(self.planes.buffers[nth], at).vector();
-                    k.store(to, Access::new(words, [0.into()]).vector().load());
+                    b.store(to, Access::new(words, [0.into()]).vector().load());
                 });
             });
         });
@@ -309,7 +309,7 @@ impl Body<'_> {
     /// Makes the planes of so many numbers, which are used up, and gives them to `store`.
     fn planes_of(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         value: BufferId,
         unit: Const,
         store: impl FnOnce(&mut KernelBuilder, Expr, BufferId),
@@ -317,33 +317,33 @@ impl Body<'_> {
         let (t, elem) = (self.t, self.t.elem());
         let of = |array: BufferId, j: Var| Access::new(array, [j.into()]);
         if let (Some((_, bits)), Arith::Tf32x3) = (self.lost, t.arith()) {
-            k.unrolled("j", unit, |k, j| {
-                let left = left_by_tf32(k, of(value, j).load());
-                k.assign(bits, bits | left);
+            b.unrolled("j", unit, |b, j| {
+                let left = left_by_tf32(b, of(value, j).load());
+                b.assign(bits, bits | left);
             });
         }
         let several = t.planes() > 1;
-        let round = |k: &mut KernelBuilder, plane: Expr| {
-            let words = k.registers("word", elem, [unit.into()], "");
-            k.unrolled("j", unit, |k, j| {
+        let round = |b: &mut KernelBuilder, plane: Expr| {
+            let words = b.registers("word", elem, [unit.into()], "");
+            b.unrolled("j", unit, |b, j| {
                 let number = of(value, j).load();
                 let rounded = match t.format() {
                     Format::Bf16 | Format::F16 => number.clone().cast(elem),
                     Format::Tf32 if several => kept(to_tf32(number.clone())).bitcast(F32),
                     Format::Tf32 => to_tf32_or_nan(number.clone()).bitcast(F32),
                 };
-                k.store(of(words, j), rounded);
+                b.store(of(words, j), rounded);
                 if several {
-                    k.store(of(value, j), number - of(words, j).load().cast(F32));
+                    b.store(of(value, j), number - of(words, j).load().cast(F32));
                 }
             });
-            store(k, plane, words);
+            store(b, plane, words);
         };
-        self.planes.each(k, round);
+        self.planes.each(b, round);
         if let (Some((_, bits)), Format::Bf16) = (self.lost, t.format()) {
-            k.comment("What is left of them, as bits.");
-            k.unrolled("j", unit, |k, j| {
-                k.assign(bits, bits | of(value, j).load().bitcast(U32));
+            b.comment("What is left of them, as bits.");
+            b.unrolled("j", unit, |b, j| {
+                b.assign(bits, bits | of(value, j).load().bitcast(U32));
             });
         }
     }

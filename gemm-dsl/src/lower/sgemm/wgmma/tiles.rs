@@ -34,24 +34,24 @@ pub(super) struct Tile {
 }
 
 impl Tiles {
-    pub fn declare(k: &mut KernelBuilder, tensor: &Tensor<'_>) -> Self {
+    pub fn declare(b: &mut KernelBuilder, tensor: &Tensor<'_>) -> Self {
         let (plan, problem) = (tensor.plan, &tensor.problem);
         let tile = of_cluster(tensor);
         match problem.persistent {
             None => {
                 let number = tensor.cluster.map(|(blocks, _)| {
-                    let counts = Counts::declare(k, plan, problem, tile.clone());
-                    (k.let_("cluster", schedule::cluster(blocks)), counts)
+                    let counts = Counts::declare(b, plan, problem, tile.clone());
+                    (b.let_("cluster", schedule::cluster(blocks)), counts)
                 });
-                let origin = schedule::origin(k, plan, problem, tile, None, number);
-                let origin = own(k, tensor, origin);
-                let problem = problem.of(k, origin.batch);
+                let origin = schedule::origin(b, plan, problem, tile, None, number);
+                let origin = own(b, tensor, origin);
+                let problem = problem.of(b, origin.batch);
                 Self::Own(Tile { origin, problem, nth: None, before: None })
             }
             Some(all) => {
-                k.comment("Tiles of C along its rows and along its columns.");
-                let counts = Counts::declare(k, plan, problem, tile);
-                let before = k.mut_("before", 0);
+                b.comment("Tiles of C along its rows and along its columns.");
+                let counts = Counts::declare(b, plan, problem, tile);
+                let before = b.mut_("before", 0);
                 Self::Each { all, counts, before }
             }
         }
@@ -60,13 +60,13 @@ impl Tiles {
     /// Does something for each of them, by threads that all do.
     pub fn each(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         tensor: &Tensor<'_>,
         rounds: Var,
         body: impl FnOnce(&mut KernelBuilder, &Tile),
     ) {
         let (all, counts, before) = match self {
-            Self::Own(tile) => return body(k, tile),
+            Self::Own(tile) => return body(b, tile),
             Self::Each { all, counts, before } => (all, counts, before),
         };
         let (plan, problem) = (tensor.plan, &tensor.problem);
@@ -78,14 +78,14 @@ impl Tiles {
         let head = For::below(first, all.tiles)
             .change(Change::Add(all.sharers.into()))
             .unroll(Unroll::By(1));
-        k.loop_("tile", head, |k, nth| {
-            let origin = schedule::origin(k, plan, problem, tile, None, Some((nth, *counts)));
-            let origin = own(k, tensor, origin);
-            let problem = problem.of(k, origin.batch);
-            body(k, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
+        b.loop_("tile", head, |b, nth| {
+            let origin = schedule::origin(b, plan, problem, tile, None, Some((nth, *counts)));
+            let origin = own(b, tensor, origin);
+            let problem = problem.of(b, origin.batch);
+            body(b, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
             let turns = tensor.turns() * 2;
-            k.comment("Tiles that have gone through the ring, as far as stages and parities tell them apart.");
-            k.assign(*before, (*before + rounds) % turns);
+            b.comment("Tiles that have gone through the ring, as far as stages and parities tell them apart.");
+            b.assign(*before, (*before + rounds) % turns);
         });
     }
 }
@@ -99,11 +99,11 @@ fn of_cluster(tensor: &Tensor<'_>) -> (Expr, Expr) {
 }
 
 /// This block's tile in that of its cluster.
-fn own(k: &mut KernelBuilder, tensor: &Tensor<'_>, origin: Origin) -> Origin {
+fn own(b: &mut KernelBuilder, tensor: &Tensor<'_>, origin: Origin) -> Origin {
     match tensor.cluster {
         None => origin,
         Some((_, rank)) => {
-            let row = k.let_("own_row", origin.row + rank * tensor.bm);
+            let row = b.let_("own_row", origin.row + rank * tensor.bm);
             Origin { row, ..origin }
         }
     }
