@@ -5,8 +5,8 @@ mod listing;
 
 use super::source;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order,
-    PointerRef, Scope, Special, Stmt,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
+    Operand, PointerRef, Scope, Special, Stmt,
 };
 
 /// The text of a kernel of 64 threads with a global array `x` and a shared array `s`.
@@ -14,7 +14,7 @@ fn text(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -
     let mut b = KernelBuilder::new("k");
     let x = b.global("x", elem, Operand::Temp(0));
     b.shape(x, [8.into()], [1.into()]);
-    let s = b.shared("s", elem, [8.into()], Layout::row_major(1), "");
+    let s = b.shared("s", elem, [8.into()], BufferLayout::row_major(1), "");
     b.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
     body(&mut b, x, s);
     source(&b.finish().expect("a sound kernel"))
@@ -70,7 +70,7 @@ fn operations(elem: Elem) -> Vec<(AtomicOp, &'static str, &'static str, &'static
 fn a_relaxed_atomic_is_a_function_of_cuda() {
     let spelt = |elem, op: AtomicOp| {
         text(elem, |b, x, _| {
-            _ = b.atomic("old", op, at(x, 1), two(elem), Order::Relaxed, Scope::Device)
+            _ = b.atomic("old", op, at(x, 1), two(elem), MemoryOrder::Relaxed, Scope::Device)
         })
     };
     let swap = |elem| AtomicOp::CompareExchange { expected: two(elem) };
@@ -112,15 +112,18 @@ fn a_relaxed_atomic_is_a_function_of_cuda() {
     }
     // Without the former value, in shared memory, within a block.
     let block = text(Elem::U32, |b, _, s| {
-        b.atomic_only(AtomicOp::Add, at(s, 1), Expr::U32(2), Order::Relaxed, Scope::Block);
+        b.atomic_only(AtomicOp::Add, at(s, 1), Expr::U32(2), MemoryOrder::Relaxed, Scope::Block);
     });
     says(&block, &["\n    atomicAdd_block(&s[1], 2u);"]);
 }
 
 #[test]
 fn an_atomic_that_orders_is_one_instruction() {
-    let orders =
-        [(Order::Acquire, "acquire"), (Order::Release, "release"), (Order::AcqRel, "acq_rel")];
+    let orders = [
+        (MemoryOrder::Acquire, "acquire"),
+        (MemoryOrder::Release, "release"),
+        (MemoryOrder::AcqRel, "acq_rel"),
+    ];
     let scopes = [(Scope::Block, "_block", "cta"), (Scope::Device, "", "gpu")];
     for elem in Elem::ALL {
         for (op, name, ptx, ty) in operations(elem) {
@@ -150,17 +153,17 @@ fn an_atomic_that_orders_is_one_instruction() {
 #[test]
 fn fences_and_named_barriers() {
     let fence = |order, scope| text(Elem::U32, |b, _, _| b.fence(order, scope));
-    let device = fence(Order::SeqCst, Scope::Device);
-    let block = fence(Order::SeqCst, Scope::Block);
+    let device = fence(MemoryOrder::SeqCst, Scope::Device);
+    let block = fence(MemoryOrder::SeqCst, Scope::Block);
     says(&device, &["\n    __threadfence();\n"]);
     says(&block, &["\n    __threadfence_block();\n"]);
     assert!(!device.contains("asm") && !block.contains("asm"));
-    let device = fence(Order::AcqRel, Scope::Device);
+    let device = fence(MemoryOrder::AcqRel, Scope::Device);
     says(
         &device,
         &["\n    fence_acq_rel();\n", "asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\")"],
     );
-    let block = fence(Order::AcqRel, Scope::Block);
+    let block = fence(MemoryOrder::AcqRel, Scope::Block);
     says(
         &block,
         &["\n    fence_acq_rel_block();\n", "asm volatile(\"fence.acq_rel.cta;\" ::: \"memory\")"],
@@ -237,7 +240,7 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
     // Where blocks speak to one another, all that is written is.
     let spoken = signature(&|b, [first, second, t]| {
         b.store(second, first.load());
-        b.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
+        b.atomic_only(AtomicOp::Add, t, Expr::U32(1), MemoryOrder::Release, Scope::Device);
     });
     assert_eq!(spoken, of("", ""));
     // But what one thread alone writes, and none reads.
@@ -245,7 +248,7 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
         b.exclusive(second.buffer);
         b.exclusive(t.buffer);
         b.store(second, first.load());
-        b.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
+        b.atomic_only(AtomicOp::Add, t, Expr::U32(1), MemoryOrder::Release, Scope::Device);
     });
     assert_eq!(own, of(alone, ""));
 }
@@ -270,7 +273,7 @@ fn a_list_is_an_array_of_pointers() {
     let in_one = |of| Access::new(of, [row.into(), 0.into()]);
     b.store(in_one(other), in_one(one).load());
     let old = Access::new(c, [0.into(), 0.into(), 0.into()]);
-    b.atomic_only(AtomicOp::Exchange, old, Expr::F32(1.0), Order::Relaxed, Scope::Device);
+    b.atomic_only(AtomicOp::Exchange, old, Expr::F32(1.0), MemoryOrder::Relaxed, Scope::Device);
     let text = source(&b.finish().expect("a sound kernel"));
     says(
         &text,

@@ -12,7 +12,8 @@
 
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Layout, Operand, Order, Scope,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, KernelBuilder, MemoryOrder, Operand,
+    Scope,
 };
 
 /// The array of words that a program keeps for tickets: as many as there are things made of parts.
@@ -59,7 +60,7 @@ pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
 /// Declares the word of shared memory by which a block learns that it is the last.
 pub(super) fn flag(b: &mut KernelBuilder) -> Access {
     let meaning = "whether all other blocks have left their parts";
-    let is_last = b.shared("is_last", Elem::U32, [], Layout::row_major(0), meaning);
+    let is_last = b.shared("is_last", Elem::U32, [], BufferLayout::row_major(0), meaning);
     Access::new(is_last, [])
 }
 
@@ -78,7 +79,7 @@ impl Tickets {
     /// Takes the block's ticket, by the one thread that has left all of the block's part.
     pub(super) fn take(&self, b: &mut KernelBuilder) {
         let (one, none) = (Expr::U32(1), Expr::U32(0));
-        let (word, order) = (self.word.clone(), Order::AcqRel);
+        let (word, order) = (self.word.clone(), MemoryOrder::AcqRel);
         let before = b.atomic("ticket", AtomicOp::Add, word, one.clone(), order, Scope::Device);
         let last = (before + one.clone()).equals(self.blocks.clone().cast(Elem::U32));
         b.store(self.is_last.clone(), last.select(one, none));

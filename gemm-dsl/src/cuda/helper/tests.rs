@@ -2,9 +2,9 @@
 
 use crate::cuda;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, Guard, Intrinsic, KernelBuilder, Layout,
-    LoadMatrix, Mma, Operand, Order, ProxyFence, Scope, Special, Stmt, TensorMap, TensorSwizzle,
-    VerifiedKernel, Wgmma, is_free,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, Guard, Intrinsic,
+    KernelBuilder, LoadMatrix, MemoryOrder, Mma, Operand, ProxyFence, Scope, Special, Stmt,
+    TensorMap, TensorSwizzle, VerifiedKernel, Wgmma, is_free,
 };
 use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
@@ -17,12 +17,12 @@ fn kernel(
     let mut b = KernelBuilder::new("k");
     let global = b.global("g", elem, Operand::Temp(0));
     b.shape(global, [64.into()], [1.into()]);
-    let shared = b.shared("s", elem, [64.into()], Layout::row_major(1), "");
+    let shared = b.shared("s", elem, [64.into()], BufferLayout::row_major(1), "");
     body(&mut b, [global, shared]);
     b.finish().ok()
 }
 
-fn in_scopes(order: Order) -> [(Order, Scope); 2] {
+fn in_scopes(order: MemoryOrder) -> [(MemoryOrder, Scope); 2] {
     [(order, Scope::Block), (order, Scope::Device)]
 }
 
@@ -57,7 +57,8 @@ fn kernels() -> Vec<VerifiedKernel> {
                 _ = b.let_("y", Expr::Call(f, operands));
             }));
         }
-        let orders = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+        let orders =
+            [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel];
         for (order, scope) in orders.into_iter().flat_map(in_scopes) {
             let expected = Expr::from(1).cast(elem);
             let swap = AtomicOp::CompareExchange { expected };
@@ -83,7 +84,9 @@ fn kernels() -> Vec<VerifiedKernel> {
         }
     }
     kernels.push(kernel(Elem::F32, |b, _| {
-        for (order, scope) in [Order::AcqRel, Order::SeqCst].into_iter().flat_map(in_scopes) {
+        for (order, scope) in
+            [MemoryOrder::AcqRel, MemoryOrder::SeqCst].into_iter().flat_map(in_scopes)
+        {
             b.fence(order, scope);
         }
         b.named_arrive(1, 32);
@@ -114,7 +117,7 @@ fn kernels() -> Vec<VerifiedKernel> {
         }));
     }
     kernels.push(kernel(Elem::F32, |b, _| {
-        let large = b.shared("large", Elem::F32, [40_000.into()], Layout::row_major(1), "");
+        let large = b.shared("large", Elem::F32, [40_000.into()], BufferLayout::row_major(1), "");
         b.store(at(large), 0.0);
     }));
     kernels.extend(Format::ALL.map(warpgroups));
@@ -155,8 +158,11 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         let strides = [Expr::I32(1 << 16), Expr::I32(256), 1.into()];
         b.shape(from, dims.clone(), strides[3 - rank..].to_vec());
         let lines = Expr::I32(256);
-        let layout =
-            Layout::Array { order: vec![0, 1, 2], pad: 0.into(), swizzle: swizzle.layout(elem) };
+        let layout = BufferLayout::Array {
+            order: vec![0, 1, 2],
+            pad: 0.into(),
+            swizzle: swizzle.layout(elem),
+        };
         let row = dims.last()?.clone();
         let shared = b.shared(&format!("s{n}"), elem, [1.into(), lines, row], layout, "");
         let first = || Access::new(shared, [0.into(), 0.into(), 0.into()]);

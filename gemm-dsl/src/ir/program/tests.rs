@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, Order, Requirement, Scope,
-    Source, Special,
+    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, MemoryOrder, Requirement,
+    Scope, Source, Special,
 };
 
 /// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
@@ -215,7 +215,7 @@ fn an_atomic_reads_before_it_writes() {
         VerifiedProgram::new(program).map(drop).map_err(|e| e.rule)
     };
     let atomic = |b: &mut KernelBuilder, at: Access| -> Expr {
-        b.atomic("old", AtomicOp::Add, at, Expr::U32(1), Order::AcqRel, Scope::Device).into()
+        b.atomic("old", AtomicOp::Add, at, Expr::U32(1), MemoryOrder::AcqRel, Scope::Device).into()
     };
     assert_eq!(drawn(Fill::Zero, atomic), Ok(()));
     let unset = drawn(Fill::Uninitialised, atomic).expect_err("a ticket that nobody has set");

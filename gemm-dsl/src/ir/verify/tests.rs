@@ -1,8 +1,9 @@
 //! Each rule of the IR on a kernel that breaks it, beside one that does not.
 
 use crate::ir::{
-    Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
-    LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
+    Access, BinaryOp, BufferId, BufferLayout, Elem, Expr, Geometry, Intrinsic, IrError,
+    KernelBuilder, LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp,
+    VerifiedKernel,
 };
 use crate::target::tensor_core::Format;
 
@@ -137,7 +138,7 @@ fn global_memory_is_one_parameter() {
 fn a_kernel_needs_the_architecture_that_has_what_it_does() {
     let arch = |asynchronous: bool| {
         let k = kernel(Elem::F32, |b, input, output| {
-            let tile = b.shared("tile", Elem::F32, [4.into()], Layout::row_major(1), "");
+            let tile = b.shared("tile", Elem::F32, [4.into()], BufferLayout::row_major(1), "");
             match asynchronous {
                 true => {
                     let (target, source) = (at(tile, 0), at(input, 0));
@@ -159,7 +160,7 @@ fn shared_memory_beyond_counting_is_too_much() {
     let huge = kernel(Elem::F32, |b, _, _| {
         for name in ["x", "y"] {
             let rows = [(1 << 30).into(), (1 << 30).into(), 4.into()];
-            b.shared(name, Elem::F32, rows, Layout::row_major(3), "");
+            b.shared(name, Elem::F32, rows, BufferLayout::row_major(3), "");
         }
     });
     breaks(huge, "18446744073709551615 bytes of shared memory");
@@ -170,7 +171,7 @@ fn a_swizzle_keeps_rows_and_vectors_together() {
     let swizzled = |columns: i32, swizzle: Swizzle, pad: i32| {
         kernel(Elem::F32, |b, input, output| {
             let layout =
-                Layout::Array { order: vec![0, 1], pad: pad.into(), swizzle: Some(swizzle) };
+                BufferLayout::Array { order: vec![0, 1], pad: pad.into(), swizzle: Some(swizzle) };
             let tile = b.shared("tile", Elem::F32, [4.into(), columns.into()], layout, "");
             let place = |r: i32| Access::new(tile, [r.into(), 0.into()]).vector();
             b.store(place(0), at(input, 0).vector().load());
@@ -324,14 +325,14 @@ fn matrix_instructions_take_fragments_of_their_own() {
         breaks(of(ELEMS, all, index), &format!("elements in {name}"));
     }
     let shared = multiplied(ELEMS, all, zero, |b, mma| {
-        let layout = Layout::row_major(1);
+        let layout = BufferLayout::row_major(1);
         mma.a = at(b.shared("words", Elem::U32, [4.into()], layout, ""), 0);
     });
     breaks(shared, "a fragment in words");
     let mut padded = multiplied(ELEMS, all, zero, |_, _| {});
     let pad = |b: &mut KernelBuilder| {
         let array = b.kernel.buffers.iter_mut().find(|buffer| buffer.space == Space::Register);
-        let layout = Layout::Array { order: vec![0], pad: 1.into(), swizzle: None };
+        let layout = BufferLayout::Array { order: vec![0], pad: 1.into(), swizzle: None };
         array.expect("an array").layout = layout;
     };
     pad(&mut padded);
@@ -349,7 +350,7 @@ fn matrix_instructions_take_fragments_of_their_own() {
 fn loaded(count: u8, dims: &[i32], elem: Elem, wide: bool) -> KernelBuilder {
     kernel(Elem::U32, |b, _, _| {
         let held = b.registers("held", Elem::U32, dims.iter().map(|dim| Expr::I32(*dim)), "");
-        let rows = b.shared("rows", elem, [64.into()], Layout::row_major(1), "");
+        let rows = b.shared("rows", elem, [64.into()], BufferLayout::row_major(1), "");
         let to = Access::new(held, dims.iter().map(|_| Expr::I32(0)));
         let from = if wide { at(rows, 0).vector() } else { at(rows, 0) };
         b.load_matrix(LoadMatrix { count, transposed: false, to, from });

@@ -9,7 +9,8 @@ use super::place::{Groups, Place};
 use super::reader::Reader;
 use super::team::{Team, values};
 use crate::ir::{
-    Access, AtomicOp, Const, Elem, Expr, For, KernelBuilder, Layout, Order, Scope, Special, Stmt,
+    Access, AtomicOp, BufferLayout, Const, Elem, Expr, For, KernelBuilder, MemoryOrder, Scope,
+    Special, Stmt,
 };
 use crate::plan::ReducePlan;
 
@@ -33,7 +34,7 @@ impl Long<'_> {
         (place, missing): (&Place, Expr),
     ) {
         // Most blocks have none: they are not to look at each of their segments.
-        let layout = Layout::row_major(1);
+        let layout = BufferLayout::row_major(1);
         let found = "how many of the block's segments are longer";
         let longer =
             Access::new(b.shared("longer", Elem::U32, [1.into()], layout, found), [0.into()]);
@@ -46,7 +47,7 @@ impl Long<'_> {
                 AtomicOp::Add,
                 longer.clone(),
                 Expr::U32(1),
-                Order::Relaxed,
+                MemoryOrder::Relaxed,
                 Scope::Block,
             );
         });

@@ -4,7 +4,7 @@ mod shuffle;
 mod tree;
 
 use super::fold::{Cell, Fold};
-use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Layout};
+use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder};
 use crate::plan::{BlockFold, ReducePlan};
 
 /// What is done with what all threads have kept, by the one that has it.
@@ -50,7 +50,7 @@ impl Team<'_> {
     ) -> Vec<BufferId> {
         let declare = || {
             let declared = self.fold.parts().iter().map(|part| {
-                let layout = Layout::row_major(dims.len());
+                let layout = BufferLayout::row_major(dims.len());
                 b.shared(part.plural, part.elem, dims.to_vec(), layout, meaning)
             });
             declared.collect()

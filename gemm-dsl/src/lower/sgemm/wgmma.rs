@@ -12,8 +12,8 @@ pub(crate) mod splits;
 mod tiles;
 
 use crate::ir::{
-    Access, BufferId, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Layout, Special, Var,
-    Wgmma,
+    Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special,
+    Var, Wgmma,
 };
 use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
 use crate::lower::sgemm::shared::epilogue;
@@ -106,7 +106,7 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
         let dims: Vec<Expr> = dims.collect();
         let order = (0..dims.len()).collect();
         let swizzle = t.swizzle().layout(t.elem());
-        let layout = Layout::Array { order, pad: 0.into(), swizzle };
+        let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
         b.shared(name, t.elem(), dims, layout, meaning(letter))
     });
     let held = Held { places: tm * tn, holders: threads.into(), by_all: true };

@@ -2,9 +2,9 @@
 
 use super::{breaks, kernel, rule};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, MbarrierId,
-    MbarrierRef, Operand, Order, Scope, Stmt, TensorCopy, TensorMap, TensorSwizzle, VerifiedKernel,
-    Wgmma,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MbarrierId,
+    MbarrierRef, MemoryOrder, Operand, Scope, Stmt, TensorCopy, TensorMap, TensorSwizzle,
+    VerifiedKernel, Wgmma,
 };
 use crate::target::tensor_core::Format;
 
@@ -88,7 +88,7 @@ impl Boxed {
             b.shape(from, dims[3 - rank..].to_vec(), strides[3 - rank..].to_vec());
             let swizzle = self.lies.and_then(|swizzle| swizzle.layout(self.to));
             let order = (0..self.dims.len()).collect();
-            let layout = Layout::Array { order, pad: self.pad.into(), swizzle };
+            let layout = BufferLayout::Array { order, pad: self.pad.into(), swizzle };
             let dims: Vec<Expr> = self.dims.iter().map(|dim| Expr::I32(*dim)).collect();
             let to = b.shared("s", self.to, dims, layout, "");
             let barriers = b.mbarriers("full", 1, "");
@@ -143,7 +143,7 @@ fn a_box_fits_its_map_and_where_it_goes() {
     };
     let atomic = integers.kernel(|b, [_, to]| {
         let word = Access::new(to, [0.into(), 0.into()]);
-        b.atomic_only(AtomicOp::Add, word, 1, Order::Relaxed, Scope::Block);
+        b.atomic_only(AtomicOp::Add, word, 1, MemoryOrder::Relaxed, Scope::Block);
     });
     breaks(atomic, "an atomic on shared memory that asynchronous units access");
     let unmapped = Boxed::default().kernel(|b, [_, to]| {
@@ -166,7 +166,7 @@ fn multiplied(
     change: impl FnOnce(&mut Wgmma),
 ) -> KernelBuilder {
     doing(threads, |b| {
-        let layout = || Layout::Array {
+        let layout = || BufferLayout::Array {
             order: vec![0, 1],
             pad: 0.into(),
             swizzle: TensorSwizzle::Bytes128.layout(elem),

@@ -2,8 +2,8 @@
 
 use super::{at, breaks, kernel, rule};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Layout, MbarrierId, Operand, Order,
-    Scope, Special, Stmt, TensorMap, TensorSwizzle,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, KernelBuilder, MbarrierId, MemoryOrder,
+    Operand, Scope, Special, Stmt, TensorMap, TensorSwizzle,
 };
 
 /// A kernel of clusters of so many blocks that does so.
@@ -20,7 +20,7 @@ fn bringing(cluster: u32, blocks: Option<Expr>) -> KernelBuilder {
         let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::None };
         let from = b.tensor_map("from", Elem::I32, Operand::Input(1), map);
         b.shape(from, [64.into(), 64.into()], [64.into(), 1.into()]);
-        let to = b.shared("to", Elem::I32, [8.into(), 32.into()], Layout::row_major(2), "");
+        let to = b.shared("to", Elem::I32, [8.into(), 32.into()], BufferLayout::row_major(2), "");
         let barriers = b.mbarriers("full", 1, "");
         let (at, to) = ([0.into(), 0.into()], Access::new(to, [0.into(), 0.into()]));
         let barrier = (barriers, Expr::I32(0));
@@ -80,9 +80,11 @@ fn blocks_of_a_cluster_have_numbers() {
 
 #[test]
 fn a_cluster_is_a_scope_of_barriers_alone() {
-    breaks(of(2, |b, _| b.fence(Order::AcqRel, Scope::Cluster)), "a fence of a cluster");
+    breaks(of(2, |b, _| b.fence(MemoryOrder::AcqRel, Scope::Cluster)), "a fence of a cluster");
     let atomic = |cluster, scope| {
-        of(cluster, |b, out| b.atomic_only(AtomicOp::Add, at(out, 0), 1, Order::Relaxed, scope))
+        of(cluster, |b, out| {
+            b.atomic_only(AtomicOp::Add, at(out, 0), 1, MemoryOrder::Relaxed, scope)
+        })
     };
     breaks(atomic(1, Scope::Cluster), "an atomic of a cluster");
     breaks(atomic(2, Scope::Device), "an atomic in a kernel of clusters");

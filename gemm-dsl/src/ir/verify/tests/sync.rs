@@ -2,8 +2,8 @@
 
 use super::{at, breaks, kernel, rule};
 use crate::ir::{
-    Access, Atomic, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Order, Scope,
-    Stmt, Ty, Var, VerifiedKernel,
+    Access, Atomic, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder,
+    MemoryOrder, Scope, Stmt, Ty, Var, VerifiedKernel,
 };
 
 /// A kernel of 64 threads that does so.
@@ -60,13 +60,13 @@ fn a_barrier_is_of_a_warp_or_a_block() {
 
 #[test]
 fn a_fence_orders_both_ways_and_speaks_to_a_block_or_to_all() {
-    for order in [Order::AcqRel, Order::SeqCst] {
+    for order in [MemoryOrder::AcqRel, MemoryOrder::SeqCst] {
         for scope in [Scope::Block, Scope::Device] {
             assert_eq!(rule(doing(|b| b.fence(order, scope))), Ok(()));
         }
         breaks(doing(|b| b.fence(order, Scope::Warp)), "a fence of a warp");
     }
-    for order in [Order::Relaxed, Order::Acquire, Order::Release] {
+    for order in [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release] {
         breaks(doing(|b| b.fence(order, Scope::Device)), "a fence that is ");
     }
 }
@@ -74,7 +74,7 @@ fn a_fence_orders_both_ways_and_speaks_to_a_block_or_to_all() {
 /// A kernel whose body is an atomic on the first word of its output.
 fn atomic(elem: Elem, op: AtomicOp, change: impl FnOnce(&mut Atomic)) -> KernelBuilder {
     kernel(elem, |b, _, output| {
-        let (order, scope) = (Order::Relaxed, Scope::Device);
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
         let value = at(output, 1).load();
         let mut atomic = Atomic { old: None, op, target: at(output, 0), value, order, scope };
         change(&mut atomic);
@@ -103,7 +103,7 @@ fn an_atomic_suits_its_word() {
         let swaps = kernel(elem, |b, _, output| {
             let op = swap(at(output, 2).load());
             let value = at(output, 1).load();
-            b.atomic_only(op, at(output, 0), value, Order::Acquire, Scope::Block);
+            b.atomic_only(op, at(output, 0), value, MemoryOrder::Acquire, Scope::Block);
         });
         match moved {
             true => assert_eq!(rule(swaps), Ok(()), "{elem}"),
@@ -126,13 +126,15 @@ fn an_atomic_has_operands_of_its_word() {
 fn an_atomic_has_an_order_and_a_scope() {
     let with =
         |order, scope| atomic(Elem::I32, AtomicOp::Add, |a| (a.order, a.scope) = (order, scope));
-    for order in [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel] {
+    for order in
+        [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel]
+    {
         for scope in [Scope::Block, Scope::Device] {
             assert_eq!(rule(with(order, scope)), Ok(()));
         }
         breaks(with(order, Scope::Warp), "an atomic of a warp");
     }
-    breaks(with(Order::SeqCst, Scope::Device), "an atomic is no fence");
+    breaks(with(MemoryOrder::SeqCst, Scope::Device), "an atomic is no fence");
 }
 
 #[test]
@@ -140,12 +142,12 @@ fn an_atomic_is_on_one_word_that_others_see() {
     let on = |place: fn(&mut KernelBuilder, BufferId, BufferId) -> Access| {
         kernel(Elem::U64, |b, input, output| {
             let target = place(b, input, output);
-            b.atomic_only(AtomicOp::Max, target, 1u64, Order::Release, Scope::Block);
+            b.atomic_only(AtomicOp::Max, target, 1u64, MemoryOrder::Release, Scope::Block);
         })
     };
     assert_eq!(rule(on(|_, _, output| at(output, 0))), Ok(()));
     let shared = on(|b, _, _| {
-        let shared = b.shared("held", Elem::U64, [2.into()], Layout::row_major(1), "");
+        let shared = b.shared("held", Elem::U64, [2.into()], BufferLayout::row_major(1), "");
         at(shared, 0)
     });
     assert_eq!(rule(shared), Ok(()));
@@ -162,7 +164,7 @@ fn an_atomic_is_on_one_word_that_others_see() {
 /// A kernel that adds to its output, with the word's former value, and goes on.
 fn adding(go_on: impl FnOnce(&mut KernelBuilder, Var, BufferId)) -> KernelBuilder {
     kernel(Elem::U32, |b, _, output| {
-        let (one, order, scope) = (Expr::U32(1), Order::AcqRel, Scope::Device);
+        let (one, order, scope) = (Expr::U32(1), MemoryOrder::AcqRel, Scope::Device);
         let old = b.atomic("old", AtomicOp::Add, at(output, 0), one, order, scope);
         go_on(b, old, output);
     })
@@ -175,7 +177,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
     breaks(adding(|b, _, _| _ = b.let_("old", 1)), "old is declared twice in a block");
     let again = adding(|b, old, output| {
         let (op, target, value) = (AtomicOp::Exchange, at(output, 0), Expr::U32(1));
-        let (order, scope) = (Order::Relaxed, Scope::Device);
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
         b.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
     });
     breaks(again, "old is declared twice");
@@ -183,7 +185,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
     let outside = kernel(Elem::U32, |b, _, output| {
         let mut kept = None;
         b.if_(at(output, 1).load().equals(Expr::U32(0)), |b| {
-            let (one, order, scope) = (Expr::U32(1), Order::AcqRel, Scope::Device);
+            let (one, order, scope) = (Expr::U32(1), MemoryOrder::AcqRel, Scope::Device);
             kept = Some(b.atomic("old", AtomicOp::Add, at(output, 0), one, order, scope));
         });
         b.store(at(output, 1), kept.expect("declared"));
@@ -194,7 +196,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
         kernel(Elem::U32, |b, _, output| {
             let old = Some(b.var("old", ty));
             let (op, target, value) = (AtomicOp::Add, at(output, 0), Expr::U32(1));
-            let (order, scope) = (Order::Relaxed, Scope::Device);
+            let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
             b.push(Stmt::Atomic(Atomic { old, op, target, value, order, scope }));
         })
     };
@@ -203,7 +205,7 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
     let own = kernel(Elem::U32, |b, _, output| {
         let old = b.var("old", Ty::U32);
         let (op, target, value) = (AtomicOp::Add, at(output, 0), old.into());
-        let (order, scope) = (Order::Relaxed, Scope::Device);
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
         b.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
     });
     breaks(own, "variable old is out of scope");
@@ -213,16 +215,16 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
 fn blocks_speak_by_atomics_on_global_memory() {
     let finished = |k: KernelBuilder| k.finish().expect("a sound kernel");
     let (global, fence) =
-        (finished(adding(|_, _, _| ())), doing(|b| b.fence(Order::SeqCst, Scope::Device)));
+        (finished(adding(|_, _, _| ())), doing(|b| b.fence(MemoryOrder::SeqCst, Scope::Device)));
     let shared = finished(kernel(Elem::U32, |b, input, _| {
-        let shared = b.shared("held", Elem::U32, [2.into()], Layout::row_major(1), "");
+        let shared = b.shared("held", Elem::U32, [2.into()], BufferLayout::row_major(1), "");
         let value = at(input, 0).load();
-        b.atomic_only(AtomicOp::Add, at(shared, 0), value, Order::Relaxed, Scope::Device);
+        b.atomic_only(AtomicOp::Add, at(shared, 0), value, MemoryOrder::Relaxed, Scope::Device);
     }));
     let inside = finished(kernel(Elem::U32, |b, input, output| {
         b.if_(at(input, 0).load().equals(Expr::U32(0)), |b| {
             let one = Expr::U32(1);
-            b.atomic_only(AtomicOp::Max, at(output, 0), one, Order::Relaxed, Scope::Device);
+            b.atomic_only(AtomicOp::Max, at(output, 0), one, MemoryOrder::Relaxed, Scope::Device);
         });
     }));
     let speak = [&global, &inside, &shared, &finished(fence)].map(|k| k.communicates());
@@ -239,7 +241,7 @@ fn blocks_speak_by_atomics_on_global_memory() {
 fn what_blocks_may_reorder_is_declared() {
     let declared = |shared: bool| {
         kernel(Elem::I32, |b, _, out| {
-            let x = b.shared("x", Elem::I32, [1.into()], Layout::row_major(1), "");
+            let x = b.shared("x", Elem::I32, [1.into()], BufferLayout::row_major(1), "");
             b.unordered(if shared { x } else { out });
         })
     };

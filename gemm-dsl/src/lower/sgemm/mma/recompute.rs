@@ -6,8 +6,8 @@
 
 use super::WarpMatrices;
 use crate::ir::{
-    Access, AtomicOp, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder, Layout, Order, Scope,
-    Ty, Unroll, Var,
+    Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
+    MemoryOrder, Scope, Ty, Unroll, Var,
 };
 use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
 use crate::lower::sgemm::shared::edge;
@@ -33,7 +33,8 @@ impl Lost {
         let bits = b.mut_("lost", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
             let meaning = "whether some slice has seen a number that planes do not hold";
-            let word = b.shared("lost_of_block", Elem::U32, [], Layout::row_major(0), meaning);
+            let word =
+                b.shared("lost_of_block", Elem::U32, [], BufferLayout::row_major(0), meaning);
             let word = Access::new(word, []);
             let first_thread = BlockTile::of(tiled).first_thread;
             b.if_(first_thread, |b| b.store(word.clone(), Expr::U32(0)));
@@ -95,7 +96,7 @@ impl Lost {
         let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
         let counted = self.counted(self.bits.into());
         b.if_(counted.any_bit(), |b| {
-            let (one, order) = (Expr::U32(1), Order::Relaxed);
+            let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
             b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
         });
         b.barrier();

@@ -1,7 +1,7 @@
 //! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a kernel whose
 //! threads hold tiles of C it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
 
-use crate::ir::{Access, BufferId, Elem, Expr, For, KernelBuilder, Layout, Unroll};
+use crate::ir::{Access, BufferId, BufferLayout, Elem, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
 use crate::lower::sgemm::shared::epilogue_args::{Line, Operands};
 use crate::lower::sgemm::shared::epilogue_expression::Finish;
@@ -135,7 +135,7 @@ fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, fini
     let all = b.constant("SUMS", rows * per_row.clone(), meaning);
     let dims = [all.into(), block.holders.clone() * width as i32];
     let meaning = "sums that wait, each where its own thread alone looks";
-    let sums = b.shared("sums", Elem::F32, dims, Layout::row_major(2), meaning);
+    let sums = b.shared("sums", Elem::F32, dims, BufferLayout::row_major(2), meaning);
     let own: Expr = block.holder.clone() * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);

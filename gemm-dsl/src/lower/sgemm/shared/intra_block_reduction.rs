@@ -3,7 +3,8 @@
 //! The lanes of a warp are added by a tree, slices in their order. Both orders are fixed, so that the bits of a sum are.
 
 use crate::ir::{
-    Access, BufferId, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder, Layout, Unroll, Var,
+    Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder,
+    Unroll, Var,
 };
 use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
 use crate::lower::sgemm::simt::fragment::{Accumulators, each};
@@ -50,7 +51,7 @@ impl Slices {
         // Slices of fewer threads than a warp has write at once: all of a place lie next to one another.
         let dims = [places, self.slices - 1, block.holders.clone()];
         let meaning = "sums of all slices but the first";
-        let sums = b.shared("handed_over", Elem::F32, dims, Layout::row_major(3), meaning);
+        let sums = b.shared("handed_over", Elem::F32, dims, BufferLayout::row_major(3), meaning);
         let handed_over = HandedOver { sums, slices: self };
         b.comment("All slices but the first hand over their sums.");
         let behind = Expr::from(self.slice).gt(0);

@@ -9,7 +9,8 @@ use super::schedule::{self, Ranges};
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Layout, Operand, Unroll, Var,
+    Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, KernelBuilder, Operand, Unroll,
+    Var,
 };
 use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
 use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
@@ -129,7 +130,7 @@ impl Split {
         let is_last = tickets::flag(b);
         let added = (!by_all).then(|| {
             let meaning = "sums of all parts";
-            b.shared("all_parts", Elem::F32, [sums.into()], Layout::row_major(1), meaning)
+            b.shared("all_parts", Elem::F32, [sums.into()], BufferLayout::row_major(1), meaning)
         });
         let by_vectors = sums_of_part(plan).is_some_and(|sums| sums.is_multiple_of(4));
         Some(Self { partials, tickets, is_last, sums, by_vectors, added })

@@ -6,8 +6,8 @@ use super::problem::{Matrix, Problem};
 use super::schedule::{self, Counts, Origin, Part, Range, Ranges};
 use super::slices::TileSlices;
 use crate::ir::{
-    Access, BufferId, Const, Elem, Expr, Geometry, KernelBuilder, Layout, Scalar, Special, Stmt,
-    Var,
+    Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, KernelBuilder, Scalar, Special,
+    Stmt, Var,
 };
 use crate::lower::sgemm::mma;
 use crate::lower::sgemm::mma::WarpMatrices;
@@ -478,7 +478,7 @@ fn shared_tiles(
         let dims = outer.into_iter().chain([rows.into(), cols.into()]);
         let name = format!("{}s", plan.letter());
         let meaning = format!("tile of {}{lies}", plan.letter());
-        let layout = Layout::Array { order, pad, swizzle: plan.swizzle() };
+        let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };
         let buffer = b.shared(&name, Elem::F32, dims, layout, meaning);
         SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
     };

@@ -5,7 +5,8 @@
 
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Operand, Order, Scope, Special, Var,
+    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, MemoryOrder, Operand, Scope, Special,
+    Var,
 };
 use crate::lower::sgemm::shared::workspace::{LOST, LOST_TICKETS};
 use crate::lower::tickets::{self, Tickets};
@@ -40,7 +41,7 @@ impl Lost {
     pub fn tell(self, b: &mut KernelBuilder, bits: Expr) {
         b.comment("Tell the kernels behind this one of numbers that planes do not hold.");
         b.if_(bits.any_bit(), |b| {
-            let (one, order) = (Expr::U32(1), Order::Relaxed);
+            let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
             b.atomic_only(AtomicOp::Max, self.word(), one, order, Scope::Device);
         });
     }

@@ -8,7 +8,7 @@
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
-    Order, Scope, Special, Unroll, Var, VerifiedKernel,
+    MemoryOrder, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::lower::sgemm::shared::problem::{Problem, Takes};
 use crate::lower::sgemm::shared::schedule::Origin;
@@ -176,7 +176,7 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
         };
         let tell = |b: &mut KernelBuilder, line: Var, most: Var| {
             let to = greatest.at(nth, side.number(), line.into());
-            b.atomic_only(AtomicOp::Max, to, Expr::from(most), Order::Relaxed, Scope::Device);
+            b.atomic_only(AtomicOp::Max, to, Expr::from(most), MemoryOrder::Relaxed, Scope::Device);
         };
         if side.along_k {
             b.comment("A warp has one line after the other, of which its lanes read neighbours.");

@@ -8,8 +8,8 @@
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, Const, Expr, Extent, IrError, KernelBuilder, Layout, Requirement, Scalar,
-    Special, TensorMap, Ty, Var, VerifiedKernel,
+    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Requirement,
+    Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
 };
 use crate::lower::sgemm::mma::{kept, to_tf32, to_tf32_or_nan};
 use crate::lower::sgemm::shared::problem::{Problem, Takes};
@@ -201,14 +201,14 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
         "tile",
         F32,
         [sides.lines.into(), sides.terms.into()],
-        Layout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
+        BufferLayout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
         "numbers of A or of B",
     );
     let of_block = sides.of_block(&mut b, plan, problem);
     let lost = lost.map(|lost| (lost, b.mut_("bits", Expr::U32(0))));
     let scaled = greatest.map(|greatest| {
         let meaning = "powers of two that scale them";
-        let layout = Layout::row_major(1);
+        let layout = BufferLayout::row_major(1);
         (greatest, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
     let body = Body { t, sides, terms: problem.k, planes, tile, tid, scaled, lost };

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A rule or a requirement of a kernel that a launch does not meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unmet {
+pub struct ContractError {
     /// The kernel.
     pub kernel: String,
     /// What does not meet it.
@@ -108,7 +108,7 @@ impl Between {
 #[non_exhaustive]
 pub enum Need {
     /// That there is one.
-    Given,
+    Arguments,
     /// An address that is a multiple of `bytes`; the value found is the remainder.
     Aligned {
         /// The alignment.
@@ -155,14 +155,14 @@ pub enum Need {
     Defined(HostError),
 }
 
-impl std::error::Error for Unmet {}
+impl std::error::Error for ContractError {}
 
-impl fmt::Display for Unmet {
+impl fmt::Display for ContractError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kernel, subject, need, value } = self;
         write!(f, "kernel `{kernel}` needs ")?;
         match (subject, need) {
-            (_, Need::Given) => write!(f, "{subject}, which the launch does not give"),
+            (_, Need::Arguments) => write!(f, "{subject}, which the launch does not give"),
             (_, Need::Defined(reason)) => {
                 write!(f, "{subject}, but {reason}. Use smaller extents")
             }
