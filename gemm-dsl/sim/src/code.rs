@@ -10,8 +10,8 @@ pub(super) use effect::{Assigned, Kind, Slot};
 use super::counters::Site;
 use super::role::Role;
 use gemm_dsl::ir::{
-    Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt,
-    TensorSwizzle,
+    Arith, BinaryOp, Cmp, Descriptor, Elem, MemoryOrder, ProxyFence, RegisterLimit, Scope, Space,
+    Stmt, TensorSwizzle,
 };
 use gemm_dsl::target::intrinsic::Shuffle;
 use gemm_dsl::target::tensor_core::Format;
@@ -376,7 +376,7 @@ pub(super) struct Atomic {
     pub(super) update: Update,
     pub(super) target: Memory,
     pub(super) value: Value,
-    pub(super) order: Order,
+    pub(super) order: MemoryOrder,
     pub(super) scope: Scope,
     /// The slot of the variable that holds the word's former value.
     pub(super) old: Option<u32>,

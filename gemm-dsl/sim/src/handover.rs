@@ -9,7 +9,7 @@
 
 use super::clock::{Behind, Clocks};
 use super::seen::Left;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::HashMap;
 
 /// The word of an atomic.
@@ -46,13 +46,13 @@ struct Fenced {
 }
 
 /// Whether an order takes over what others have left.
-fn acquires(order: Order) -> bool {
-    matches!(order, Order::Acquire | Order::AcqRel | Order::SeqCst)
+fn acquires(order: MemoryOrder) -> bool {
+    matches!(order, MemoryOrder::Acquire | MemoryOrder::AcqRel | MemoryOrder::SeqCst)
 }
 
 /// Whether an order leaves something for others.
-fn releases(order: Order) -> bool {
-    matches!(order, Order::Release | Order::AcqRel | Order::SeqCst)
+fn releases(order: MemoryOrder) -> bool {
+    matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel | MemoryOrder::SeqCst)
 }
 
 impl Handovers {
@@ -65,7 +65,7 @@ impl Handovers {
         &mut self,
         at: (usize, u32),
         (clocks, block, thread): (&mut Clocks, u32, usize),
-        (order, scope, wrote): (Order, Scope, bool),
+        (order, scope, wrote): (MemoryOrder, Scope, bool),
         inside: &mut Inside,
     ) {
         let word = self.0.entry(at).or_default();

@@ -14,7 +14,7 @@ use super::counters::{Class, Cost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
 use super::varying;
-use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
+use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, BufferLayout, Expr, Loop, Space, Stmt, Ty, Var};
 use rounds::Around;
 use std::collections::HashMap;
 use std::ptr;
@@ -33,7 +33,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let pointers = pointers
         .zip(&launch.regions)
         .map(|(buffer, region)| match buffer.layout {
-            Layout::Pointer { into } => {
+            BufferLayout::Pointer { into } => {
                 let count = region.dims.iter().product::<u64>() as u32;
                 Some((take(&mut slots.wides, count), count, into))
             }

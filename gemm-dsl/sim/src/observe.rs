@@ -5,7 +5,7 @@ use super::groups::Groups;
 use super::lanes::WARP;
 use super::region::Region;
 pub(super) use super::timeline::AccessKind;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 
 /// What stops a warp: the lane at fault and what it did.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) struct Atomics<'a> {
     pub(super) buffer: usize,
     /// The element of each lane.
     pub(super) elements: &'a [u32; WARP],
-    pub(super) order: Order,
+    pub(super) order: MemoryOrder,
     pub(super) scope: Scope,
     /// Whether the lanes took turns from the last to the first.
     pub(super) reversed: bool,
