@@ -1,5 +1,6 @@
 //! Simulated global memory.
 
+pub(crate) mod stretches;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::{meet, united};
 use half::{bf16, f16};

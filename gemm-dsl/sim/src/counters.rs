@@ -1,6 +1,9 @@
 //! What a launch is charged with.
 
-use super::quantity::Compiled;
+pub(crate) mod access_fate;
+pub(crate) mod quantity;
+pub(crate) mod traffic;
+use crate::counters::quantity::Compiled;
 use std::ops::AddAssign;
 
 /// Defines the counters, and what is made of those of two sets of blocks.
@@ -214,7 +217,7 @@ pub struct Profile {
     /// Those of each statement by its number ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)), without what is inside it,
     /// and without blocks and their barriers. What the kernel's own functions do is with those that apply them.
     pub statements: Vec<Counters>,
-    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](super::Options::compiled)).
+    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](crate::Options::compiled)).
     pub compiled: Option<Compiled>,
     /// The same of each statement by its number. Empty if it was not asked for.
     pub compiled_statements: Vec<Compiled>,

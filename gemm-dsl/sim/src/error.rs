@@ -102,7 +102,7 @@ pub enum SimError {
         /// The bits of the element from the first to the last, and in the other turns.
         bits: [u64; 2],
     },
-    /// The warps of the launch have executed more instructions than [`super::Options`] allow.
+    /// The warps of the launch have executed more instructions than [`crate::Options`] allow.
     #[error(
         "`{kernel}` has executed the {instructions} instructions that a launch may, and is not done: {at}"
     )]

@@ -1,12 +1,11 @@
 //! Binding of arguments: what the host checks before a kernel runs.
 
-use super::Buffer;
-use super::buffer::Given;
-use super::code::Code;
+use super::buffer::{Buffer, Given};
 use super::error::{Fault, FaultKind, SimError};
-use super::lanes::WARP;
-use super::record::Watched;
 use super::region::{self, Region};
+use crate::lower::code::Code;
+use crate::mask::WARP;
+use crate::trace::Watched;
 use gemm_dsl::ir::contract::{Array, Place, Stretch};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Rules;

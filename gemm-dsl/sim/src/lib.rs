@@ -37,73 +37,35 @@
 //!   before its fence, does not show. So [`Order::SeqCst`](gemm_dsl::ir::Order::SeqCst) does no more here than
 //!   [`Order::AcqRel`](gemm_dsl::ir::Order::AcqRel).
 
-mod alone;
-mod atomic;
-mod before;
 mod buffer;
-mod bulk;
-mod check;
-mod clock;
-mod code;
-mod compiled;
-mod convert;
 pub mod cost;
 mod counters;
 mod error;
-mod eval;
-mod exec;
-mod frames;
-mod grid;
-mod grid_race;
-mod groups;
-mod handover;
-mod init;
-mod journal;
-mod lanes;
+pub(crate) mod exec;
 mod launch;
 mod lower;
-mod machine;
-mod matrix;
-mod mbarrier;
-mod memory;
-mod meter;
-mod named;
+mod mask;
 mod observe;
-mod orders;
-mod pattern;
-mod pointer;
-mod quantity;
-mod race;
-mod record;
+mod options;
+pub(crate) mod race;
 mod region;
-mod repeat;
-mod role;
-mod schedule;
-mod seen;
-mod shadow;
-mod spin;
-mod stretches;
+mod sass;
+mod scalar;
+pub(crate) mod schedule;
 #[cfg(test)]
 mod tests;
-mod timeline;
-mod traffic;
-mod tree;
-mod turns;
-mod varying;
-mod warpgroup;
-mod warpgroups;
-mod words;
+mod trace;
 
 pub use buffer::{Buffer, Element, Given, from_bytes, to_bytes};
+pub use cost::pattern::{Kind, Pattern, Price};
+pub use counters::quantity::{Compiled, Quantity};
 pub use counters::{Counters, Profile};
 pub use error::{
     Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, SimError, Unfinished,
     Waiting, WaitsFor,
 };
-pub use meter::Options;
-pub use pattern::{Kind, Pattern, Price};
-pub use quantity::{Compiled, Quantity};
-pub use record::{Accessed, Boxed, Detail, Did, Event, Operand, Trace, What};
+pub use options::Options;
+pub use trace::{Accessed, Boxed, Detail, Did, Event, Operand, Trace, What};
 
 use gemm_dsl::ir::VerifiedKernel;
 
@@ -171,7 +133,7 @@ pub fn record(
     options: &Options<'_>,
 ) -> Result<(Result<Profile, SimError>, Vec<Trace>), SimError> {
     let launch = bound(kernel, buffers, scalars, options)?;
-    let launch = launch::Launch { watched: record::Watched::new(blocks), ..launch };
+    let launch = launch::Launch { watched: trace::Watched::new(blocks), ..launch };
     let ran = run(&launch, options);
     Ok((ran, launch.watched.seen()))
 }
@@ -191,12 +153,12 @@ fn bound<'k>(
 fn run(launch: &launch::Launch<'_>, options: &Options<'_>) -> Result<Profile, SimError> {
     let mut code = lower::lower(launch);
     launch.distinct(&code.stored)?;
-    let analysis = options.compiled.then(|| compiled::analyse(launch, &code));
+    let analysis = options.compiled.then(|| sass::analyse(launch, &code));
     let (roles, charges) = analysis.unzip();
     code.roles = roles;
     let mut profile = match launch.kernel.communicates() {
-        false => grid::run(launch, &code, options),
-        true => orders::run(launch, &code, options),
+        false => schedule::grid::run(launch, &code, options),
+        true => schedule::block_order::run(launch, &code, options),
     }?;
     if let Some(charges) = charges {
         charges.charge(&mut profile);

@@ -1,6 +1,7 @@
 //! Lowering of statements: from the structured body to linear code.
 
 mod asynchronous;
+pub(crate) mod code;
 mod control;
 mod expr;
 mod function;
@@ -8,12 +9,12 @@ mod place;
 mod rounds;
 mod state;
 mod uniform;
+pub(crate) mod uniformity;
 
-use super::code::{self, Code, Copy, Held, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
 use super::counters::{Class, Cost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
-use super::varying;
+use crate::lower::code::{Code, Copy, Held, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
 use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
 use rounds::Around;
 use std::collections::HashMap;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 /// Lowers the kernel of a launch.
 pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let kernel = launch.kernel;
-    let varying = varying::varying(kernel);
+    let varying = uniformity::varying(kernel);
     let mut slots = Slots { lanes: launch.first_variable, ..Slots::default() };
     let take = |count: &mut u32, n| {
         *count += n;
@@ -376,7 +377,7 @@ impl<'k> Lowering<'_, 'k> {
 
     /// The value of an expression that is static. It costs nothing to ask.
     fn fixed(&mut self, expr: &Expr) -> Option<i64> {
-        if varying::differs(expr, &self.varying) {
+        if uniformity::differs(expr, &self.varying) {
             return None;
         }
         let (cost, sites) = (self.cost, self.code.sites.len());

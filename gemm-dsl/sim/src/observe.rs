@@ -1,11 +1,48 @@
 //! The interface between the executor and what watches it.
 
+pub(crate) mod groups;
+
 use super::error::{FaultKind, Refused};
-use super::groups::Groups;
-use super::lanes::WARP;
 use super::region::Region;
-pub(super) use super::timeline::AccessKind;
+use crate::cost::pattern::Kind;
+use crate::mask::WARP;
 use gemm_dsl::ir::{Order, Scope};
+use groups::Groups;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccessKind {
+    Read,
+    Write,
+    /// The source of an asynchronous copy.
+    CopyRead,
+    /// The destination of an asynchronous copy.
+    CopyWrite,
+    /// An atomic operation of this scope, which reads and writes.
+    Atomic(Scope),
+}
+
+impl AccessKind {
+    pub(crate) fn reads(self) -> bool {
+        !matches!(self, AccessKind::Write | AccessKind::CopyWrite)
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, AccessKind::Read | AccessKind::CopyRead)
+    }
+}
+
+impl From<AccessKind> for Kind {
+    fn from(kind: AccessKind) -> Self {
+        match kind {
+            AccessKind::Read => Self::Load,
+            AccessKind::Write => Self::Store,
+            AccessKind::CopyRead => Self::CopyRead,
+            AccessKind::CopyWrite => Self::CopyWrite,
+            AccessKind::Atomic(_) => Self::Atomic,
+        }
+    }
+}
 
 /// What stops a warp: the lane at fault and what it did.
 #[derive(Debug)]

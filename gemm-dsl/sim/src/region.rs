@@ -1,9 +1,9 @@
 //! The buffers of a kernel, resolved for one launch: where each element of a logical index lies.
 
 use super::buffer::Given;
-use super::code::THREAD_Y;
 use super::error::{FaultKind, Position, SimError};
-use super::stretches::{Listed, Stretches};
+use crate::buffer::stretches::{Listed, Stretches};
+use crate::lower::code::THREAD_Y;
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the

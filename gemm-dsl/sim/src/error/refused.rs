@@ -1,6 +1,6 @@
 //! An access to memory that does not happen, as it would have been.
 
-use super::super::pattern::{Kind, Pattern};
+use crate::cost::pattern::{Kind, Pattern};
 
 /// What the lanes of a warp would have accessed where at least one of them may not: outside of its array, or not on 16 bytes. No lane
 /// has then.

@@ -1,8 +1,9 @@
 //! Lowering of the statements of asynchronous units.
 
-use super::super::code::{self, Barriers, Op, SumsOp, Tile};
 use super::super::counters::Class;
 use super::Lowering;
+use crate::lower::code;
+use crate::lower::code::{Barriers, Op, SumsOp, Tile};
 use gemm_dsl::ir::{
     Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, Order, Stmt,
     TensorCopy, Wgmma, WgmmaSync,

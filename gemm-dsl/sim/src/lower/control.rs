@@ -1,9 +1,10 @@
 //! Lowering of branches and loops.
 
-use super::super::code::{self, Op, Round, Uniform};
 use super::super::counters::Class;
-use super::super::varying;
 use super::Lowering;
+use crate::lower::code;
+use crate::lower::code::{Op, Round, Uniform};
+use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
 /// The most rounds of a loop that are unrolled.
@@ -17,7 +18,7 @@ const MAX_VAIN: usize = 1 << 20;
 impl<'k> Lowering<'_, 'k> {
     pub(super) fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
         let stmt = self.stmt;
-        if varying::differs(cond, &self.varying) {
+        if uniformity::differs(cond, &self.varying) {
             let cond = self.pred(cond);
             self.cost.add(Class::Branch);
             let entry = self.emit(Op::If(cond, 0));
@@ -56,7 +57,7 @@ impl<'k> Lowering<'_, 'k> {
         }
         let (stmt, first) = (self.stmt, self.here());
         self.nested += 1;
-        let divergent = varying::differs(&l.test, &self.varying);
+        let divergent = uniformity::differs(&l.test, &self.varying);
         if divergent {
             self.emit(Op::Loop);
         }

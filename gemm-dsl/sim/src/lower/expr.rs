@@ -1,11 +1,11 @@
 //! Lowering of expressions, with folding and with the count of what they cost.
 
-use super::super::code::{
+use super::super::counters::Class;
+use super::Lowering;
+use crate::lower::code::{
     Choice, Convert, Lane, Number, Pred, THREAD_X, THREAD_Y, Uniform, Vector, Wide,
 };
-use super::super::counters::Class;
-use super::super::varying;
-use super::Lowering;
+use crate::lower::uniformity;
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Special, Ty, UnaryOp,
 };
@@ -14,7 +14,7 @@ use gemm_dsl::target::intrinsic::{Semantics, canonical};
 impl Lowering<'_, '_> {
     /// Whether the expression is an integer or truth value that all threads share.
     pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
-        !varying::differs(expr, &self.varying)
+        !uniformity::differs(expr, &self.varying)
     }
 
     /// A value of at most 4 bytes.

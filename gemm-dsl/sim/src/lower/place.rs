@@ -1,9 +1,9 @@
 //! Lowering of places in memory.
 
-use super::super::code::{Fragment, Index, Memory, Pointer, Uniform};
 use super::super::counters::Class;
 use super::super::region::slots_of;
 use super::Lowering;
+use crate::lower::code::{Fragment, Index, Memory, Pointer, Uniform};
 use gemm_dsl::ir::{Access, BufferId, Expr, Space, Ty};
 
 impl Lowering<'_, '_> {

@@ -1,6 +1,6 @@
 //! Which loops an instruction is in, for who watches it.
 
-use super::super::code::Round;
+use crate::lower::code::Round;
 use std::collections::HashMap;
 
 /// The loops around what is lowered.

@@ -1,9 +1,9 @@
 //! Lowering of integers and truth values that all threads share.
 
-use super::super::code::Uniform;
 use super::super::counters::Class;
-use super::super::lanes::{compare_one, int_one, wide_one};
 use super::Lowering;
+use crate::lower::code::Uniform;
+use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
 
 impl Lowering<'_, '_> {

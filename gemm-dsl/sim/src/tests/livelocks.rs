@@ -1,7 +1,7 @@
 //! Who goes round for ever, and who only for long.
 
 use super::*;
-use crate::spin::Spin;
+use crate::exec::livelock::Spin;
 use gemm_dsl::ir::For;
 
 /// Two try to get two locks, each its own one first, and let go of what they have where they fail.

@@ -22,7 +22,7 @@ mod verdict;
 
 use super::super::launch::Launch;
 use super::super::{launch, lower};
-use crate::words::Words;
+use crate::race::access_history::Words;
 use detector::{Blocks, Detector};
 pub(super) use generate::Random;
 use interleave::Grain;

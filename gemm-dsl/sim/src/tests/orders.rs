@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Position;
-use crate::orders::{ORDERS, Order as BlockOrder};
+use crate::schedule::block_order::{ORDERS, Order as BlockOrder};
 
 /// Five blocks that do so to one word.
 fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> Team {

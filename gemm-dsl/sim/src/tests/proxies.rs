@@ -5,10 +5,10 @@
 //! matrix instructions that read shared memory. What goes the generic way is known there only behind a
 //! fence of proxies.
 
-use crate::check::Check;
-use crate::clock::{Clocks, Gathered};
-use crate::shadow::{PAGE, Shadow};
-use crate::timeline::{Await, COPIES, Find, Meet, Model, ORDINARY, Timeline, Track};
+use crate::race::check::Check;
+use crate::race::clock::{Clocks, Gathered};
+use crate::race::model::{Await, COPIES, Find, Meet, Model, ORDINARY, Timeline, Track};
+use crate::race::shadow::{PAGE, Shadow};
 
 pub(super) const TIMELINES: [Timeline; 5] = [ORDINARY, COPIES, SOURCES, TARGETS, MATRIX];
 pub(super) const WAITS: [Await; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_MATRIX];

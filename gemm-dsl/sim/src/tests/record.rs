@@ -1,5 +1,5 @@
-use super::super::record;
 use super::*;
+use crate::record;
 use crate::{Did, Event, Kind, Price, Trace, What};
 use gemm_dsl::ir::{For, Intrinsic, Unroll};
 

@@ -1,7 +1,7 @@
 //! Accesses that are not made: a fault has what they would have been, which is what the same kernel does where memory suffices.
 
-use super::super::record;
 use super::*;
+use crate::record;
 use crate::{Event, Kind, Pattern, Price, Refused, Trace, What};
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{For, PointerRef, Space, Stmt, Unroll};

@@ -1,8 +1,8 @@
 //! Orders that are drawn: each one that has not been yet, where there is one.
 
 use super::*;
-use crate::orders::{ORDERS, Order as BlockOrder};
-use crate::turns::{SHUFFLES, more};
+use crate::exec::interleaving::{SHUFFLES, more};
+use crate::schedule::block_order::{ORDERS, Order as BlockOrder};
 use proptest::prelude::*;
 
 /// All orders of three.

@@ -1,7 +1,7 @@
 //! Maps that share what they have in common, against maps that do not.
 
 use super::shadow::Dice;
-use crate::tree::{Both, Map};
+use crate::race::persistent_map::{Both, Map};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 

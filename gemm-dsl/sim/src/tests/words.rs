@@ -1,8 +1,8 @@
 //! What is remembered of a word at which threads meet, at the level of clocks.
 
-use crate::clock::Clocks;
-use crate::timeline::{MODEL, ORDINARY, Touch};
-use crate::words::{Access, Agent, Unordered, Words};
+use crate::race::access_history::{Access, Agent, Unordered, Words};
+use crate::race::clock::Clocks;
+use crate::race::model::{MODEL, ORDINARY, Touch};
 use gemm_dsl::ir::Scope;
 
 /// Threads of a block that access one word.

@@ -3,16 +3,16 @@
 use super::graph::Pair;
 use super::interleave::{Event, What};
 use super::program::{ARRAYS, LEN};
-use crate::code::Code;
 use crate::error::FaultKind;
-use crate::grid_race::{GridConflict, GridRace};
-use crate::groups::Groups;
-use crate::lanes::WARP;
 use crate::launch::Launch;
+use crate::lower::code::Code;
+use crate::mask::WARP;
+use crate::observe::groups::Groups;
 use crate::observe::{Atomics, Observer, Request, Stop, Sync};
-use crate::race::{Between, Race};
-use crate::timeline::COPIES;
-use crate::words::Words;
+use crate::race::access_history::Words;
+use crate::race::detector::{Between, Race};
+use crate::race::grid::{GridConflict, GridRace};
+use crate::race::model::COPIES;
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -5,7 +5,7 @@
 //! be right.
 
 use super::program::{Action, Item, Place, Program, is_global};
-use crate::lanes::lanes_of;
+use crate::mask::lanes_of;
 use gemm_dsl::ir::{Order, Scope};
 
 /// Random numbers: Steele, Lea and Flood's SplitMix.

@@ -1,7 +1,7 @@
 //! A program as a kernel.
 
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
-use crate::lanes::{WARP, lanes_of};
+use crate::mask::{WARP, lanes_of};
 use crate::{Buffer, Given};
 use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
