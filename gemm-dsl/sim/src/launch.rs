@@ -1,11 +1,10 @@
 //! Binding of arguments: what the host checks before a kernel runs.
 
 use super::buffer::{Buffer, Given};
-use super::error::{Fault, FaultKind, SimError};
+use super::error::SimError;
 use super::region::{self, Region};
-use crate::lower::code::Code;
 use crate::mask::WARP;
-use crate::trace::Watched;
+use crate::trace::recorder::Watched;
 use gemm_dsl::ir::contract::{Array, Place, Stretch};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Rules;
@@ -177,32 +176,6 @@ impl<'k> Launch<'k> {
     pub(super) fn thread(&self, index: u32) -> (u32, u32) {
         let width = self.kernel.geometry.block.0.max(1);
         (index % width, index / width)
-    }
-
-    /// The text of a statement.
-    pub(super) fn text(&self, code: &Code<'_>, stmt: u32) -> String {
-        let stmt = code.stmts.get(stmt as usize);
-        stmt.map_or_else(String::new, |stmt| gemm_dsl::cuda::statement(self.kernel, stmt))
-    }
-
-    /// The fault of a thread of a block, by their numbers, in a statement.
-    pub(super) fn fault(
-        &self,
-        code: &Code<'_>,
-        (block, thread, stmt): (u32, u32, u32),
-        kind: FaultKind,
-    ) -> Box<Fault> {
-        Box::new(Fault {
-            kernel: self.kernel.name.clone(),
-            block: self.block(block),
-            thread: self.thread(thread),
-            statement: self.text(code, stmt),
-            number: stmt,
-            refused: None,
-            order: None,
-            turns: None,
-            kind,
-        })
     }
 }
 

@@ -133,7 +133,7 @@ pub fn record(
     options: &Options<'_>,
 ) -> Result<(Result<Profile, SimError>, Vec<Trace>), SimError> {
     let launch = bound(kernel, buffers, scalars, options)?;
-    let launch = launch::Launch { watched: trace::Watched::new(blocks), ..launch };
+    let launch = launch::Launch { watched: trace::recorder::Watched::new(blocks), ..launch };
     let ran = run(&launch, options);
     Ok((ran, launch.watched.seen()))
 }

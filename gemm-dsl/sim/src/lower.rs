@@ -69,6 +69,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         held: HashMap::new(),
         around: Around::new(launch.watched.any()),
         code: Code {
+            kernel,
             instrs: Vec::new(),
             sites: Vec::new(),
             stmts: statements,

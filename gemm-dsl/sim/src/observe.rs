@@ -4,6 +4,7 @@ pub(crate) mod groups;
 
 use super::error::{FaultKind, Refused};
 use super::region::Region;
+use crate::cost::SECTOR;
 use crate::cost::pattern::Kind;
 use crate::mask::WARP;
 use gemm_dsl::ir::{Order, Scope};
@@ -84,6 +85,34 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// The sectors of global memory that the lanes access, as often as they access elements there. Sectors lie on the
+    /// boundaries of the allocation, which starts on 256 bytes; a vector is aligned and never straddles two.
+    pub(crate) fn sectors<'s>(&self, sectors: &'s mut [u64; WARP]) -> &'s mut [u64] {
+        let groups = self.groups.as_slice();
+        for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
+            *sector = self.region.byte(offset) / SECTOR;
+        }
+        &mut sectors[..groups.len()]
+    }
+
+    /// The words of shared memory that the lanes access first, each once.
+    pub(crate) fn words<'w>(&self, words: &'w mut [(u32, u32); WARP]) -> &'w [(u32, u32)] {
+        let (base, size) = (self.region.base, self.region.elem.size());
+        let mut known = 0;
+        for &(offset, lanes) in self.groups.as_slice() {
+            let word = base + offset * size / 4;
+            // Lanes that access parts of one word share it.
+            let shared = match size < 4 {
+                true => words[..known].iter().position(|(other, _)| *other == word),
+                false => None,
+            };
+            let at = shared.unwrap_or(known);
+            words[at] = (word, words[at].1 | lanes);
+            known = known.max(at + 1);
+        }
+        &words[..known]
+    }
+
     /// Bytes accessed by a lane.
     pub(super) fn bytes(&self) -> u32 {
         self.width * self.region.elem.size()

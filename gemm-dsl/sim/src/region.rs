@@ -3,7 +3,6 @@
 use super::buffer::Given;
 use super::error::{FaultKind, Position, SimError};
 use crate::buffer::stretches::{Listed, Stretches};
-use crate::lower::code::THREAD_Y;
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
@@ -56,6 +55,11 @@ const MAX_REGISTERS: u64 = 1 << 16;
 const MOST_LANES: u64 = VECTOR_BYTES as u64;
 /// The first lane slot of register arrays: those before hold the coordinates of the thread.
 const FIRST_SLOT: u32 = THREAD_Y + 1;
+
+/// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.
+pub(crate) const THREAD_X: u32 = 0;
+/// The lane slot that holds `threadIdx.y`.
+pub(crate) const THREAD_Y: u32 = 1;
 
 /// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
 /// them with the size of shared memory and the end of the lane slots of register arrays.

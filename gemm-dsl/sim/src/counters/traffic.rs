@@ -4,10 +4,8 @@ mod compiled;
 
 use super::quantity::Compiled;
 use crate::cost;
-use crate::cost::SECTOR;
 use crate::counters::Counters;
 use crate::counters::access_fate::Role;
-use crate::lower::code::Code;
 use crate::mask::WARP;
 use crate::observe::{AccessKind, Observer, Request, Stopped, Sync};
 use gemm_dsl::ir::Space;
@@ -28,13 +26,20 @@ pub(crate) struct Traffic<'l> {
 }
 
 impl<'l> Traffic<'l> {
-    /// Of clusters of so many blocks, each of so many warps, and of this code.
-    pub(crate) fn new(warps: u32, cluster: u32, code: &'l Code<'_>) -> Self {
-        let (statements, blocks) =
-            (vec![Counters::default(); code.stmts.len()], Counters::default());
-        let compiled = code.roles.as_deref();
-        let compiled = compiled.map(|roles| (roles, vec![Compiled::default(); code.stmts.len()]));
-        Self { statements, blocks, warps, barriers: vec![[0; 2]; cluster as usize], compiled }
+    /// Of clusters of so many blocks, each of so many warps, and of so many statements, with what becomes of each access.
+    pub(crate) fn new(
+        warps: u32,
+        cluster: u32,
+        statements: usize,
+        roles: Option<&'l [Role]>,
+    ) -> Self {
+        Self {
+            statements: vec![Counters::default(); statements],
+            blocks: Counters::default(),
+            warps,
+            barriers: vec![[0; 2]; cluster as usize],
+            compiled: roles.map(|roles| (roles, vec![Compiled::default(); statements])),
+        }
     }
 
     fn of(&mut self, stmt: u32) -> &mut Counters {
@@ -52,7 +57,7 @@ impl<'l> Traffic<'l> {
             counters.global_load_bytes += bytes;
         }
         let mut sectors = [0; WARP];
-        let sectors = sectors_of(request, &mut sectors);
+        let sectors = request.sectors(&mut sectors);
         counters.global_sectors += cost::sectors(sectors);
         if request.kind != AccessKind::CopyRead {
             counters.global_lines += cost::lines(sectors);
@@ -70,7 +75,7 @@ impl<'l> Traffic<'l> {
             counters.shared_load_bytes += bytes;
         }
         let mut words = [(0, 0); WARP];
-        let words = words_of(request, &mut words);
+        let words = request.words(&mut words);
         let cost = cost::wavefronts(words, request.bytes(), request.kind.writes());
         counters.shared_wavefronts += cost.wavefronts;
         counters.shared_bank_conflicts += cost.conflicts();
@@ -108,37 +113,6 @@ impl<'l> Traffic<'l> {
         let compiled = self.compiled.map_or_else(Vec::new, |(_, statements)| statements);
         (self.blocks, self.statements, compiled)
     }
-}
-
-/// The sectors of global memory that the lanes of a request access, as often as they access elements there. Sectors lie on the
-/// boundaries of the allocation, which starts on 256 bytes; a vector is aligned and never straddles two.
-pub(crate) fn sectors_of<'s>(request: &Request<'_>, sectors: &'s mut [u64; WARP]) -> &'s mut [u64] {
-    let groups = request.groups.as_slice();
-    for (sector, &(offset, _)) in sectors.iter_mut().zip(groups) {
-        *sector = request.region.byte(offset) / SECTOR;
-    }
-    &mut sectors[..groups.len()]
-}
-
-/// The words of shared memory that the lanes of a request access first, each once.
-pub(crate) fn words_of<'w>(
-    request: &Request<'_>,
-    words: &'w mut [(u32, u32); WARP],
-) -> &'w [(u32, u32)] {
-    let (base, size) = (request.region.base, request.region.elem.size());
-    let mut known = 0;
-    for &(offset, lanes) in request.groups.as_slice() {
-        let word = base + offset * size / 4;
-        // Lanes that access parts of one word share it.
-        let shared = match size < 4 {
-            true => words[..known].iter().position(|(other, _)| *other == word),
-            false => None,
-        };
-        let at = shared.unwrap_or(known);
-        words[at] = (word, words[at].1 | lanes);
-        known = known.max(at + 1);
-    }
-    &words[..known]
 }
 
 impl Observer for Traffic<'_> {

@@ -9,7 +9,7 @@ use crate::exec::interleaving::{Random, Turns};
 use crate::exec::undo_log::Journal;
 use crate::exec::warpgroup::{Flight, Limits, Warpgroups};
 use crate::launch::Launch;
-use crate::lower::code::{Code, Instr, Round, Slots, THREAD_X, THREAD_Y};
+use crate::lower::code::{Code, Instr, Round, Slots};
 use crate::mask::{ALL, WARP};
 use crate::observe::groups::Patterns;
 use crate::observe::{Observer, Request, Stopped, Sync};
@@ -17,7 +17,8 @@ use crate::race::detector::{Between, Race};
 use crate::race::init::Init;
 use crate::race::mbarrier::Mbarriers;
 use crate::race::shadow::Shadow;
-use crate::trace::Recorder;
+use crate::region::{THREAD_X, THREAD_Y};
+use crate::trace::recorder::Recorder;
 use pulp::Arch;
 
 /// So often the warps of a block hand over behind each atomic; then as drawn.
@@ -181,7 +182,12 @@ impl<'l> Machine<'l> {
                 looks_for_races: !launch.unchecked,
                 init: Init::new(launch.shared.elements),
                 race,
-                traffic: Traffic::new(launch.warps(), launch.cluster(), code),
+                traffic: Traffic::new(
+                    launch.warps(),
+                    launch.cluster(),
+                    code.stmts.len(),
+                    code.roles.as_deref(),
+                ),
             },
             patterns: Patterns::new(code.accesses),
             executions: Executions::new(&code.sites, code.stmts.len()),

@@ -349,7 +349,7 @@ impl Warp {
             }
         }
         if let Some(other) = machine.warpgroups.leave(self.number) {
-            let other = Some(machine.launch.text(code, other));
+            let other = Some(code.text(other));
             return Err(stop(0, FaultKind::WarpgroupApart { other }));
         }
         Ok(Progress::Exit)

@@ -36,7 +36,7 @@ impl Machine<'_> {
         match self.warpgroups.step(self.warp, step) {
             Ok(tiles) => Ok(tiles.clone()),
             Err(Apart(other)) => {
-                let other = other.map(|stmt| self.launch.text(self.code, stmt));
+                let other = other.map(|stmt| self.code.text(stmt));
                 Err(stop(0, FaultKind::WarpgroupApart { other }))
             }
         }

@@ -9,9 +9,11 @@ pub(crate) use effect::{Assigned, Kind, Slot};
 
 use crate::counters::Site;
 use crate::counters::access_fate::Role;
+use crate::error::{Fault, FaultKind};
+use crate::launch::Launch;
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Descriptor, Elem, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt,
-    TensorSwizzle,
+    TensorSwizzle, VerifiedKernel,
 };
 use gemm_dsl::target::intrinsic::Shuffle;
 use gemm_dsl::target::tensor_core::Format;
@@ -513,6 +515,7 @@ pub(crate) struct Loop {
 
 /// A kernel, lowered for one launch.
 pub(crate) struct Code<'k> {
+    pub(crate) kernel: &'k VerifiedKernel,
     pub(crate) instrs: Vec<Instr>,
     pub(crate) sites: Vec<Site>,
     /// The statements that instructions come from.
@@ -537,15 +540,40 @@ pub(crate) struct Code<'k> {
     pub(crate) roles: Option<Vec<Role>>,
 }
 
+/// A thread of a block and the statement that it executes, by their numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadStmt {
+    pub(crate) block: u32,
+    pub(crate) thread: u32,
+    pub(crate) stmt: u32,
+}
+
 impl Code<'_> {
+    /// The text of a statement.
+    pub(crate) fn text(&self, stmt: u32) -> String {
+        let stmt = self.stmts.get(stmt as usize);
+        stmt.map_or_else(String::new, |stmt| gemm_dsl::cuda::statement(self.kernel, stmt))
+    }
+
+    /// The fault of a thread in a statement.
+    pub(crate) fn fault(&self, launch: &Launch<'_>, at: ThreadStmt, kind: FaultKind) -> Box<Fault> {
+        let ThreadStmt { block, thread, stmt } = at;
+        Box::new(Fault {
+            kernel: self.kernel.name.clone(),
+            block: launch.block(block),
+            thread: launch.thread(thread),
+            statement: self.text(stmt),
+            number: stmt,
+            refused: None,
+            order: None,
+            turns: None,
+            kind,
+        })
+    }
+
     /// What a warp goes round with that is at this instruction, if it is in a loop.
     pub(crate) fn state(&self, pc: usize) -> Option<&Held> {
         let at = self.loops.partition_point(|l| l.code.end <= pc);
         self.loops.get(at).filter(|l| l.code.contains(&pc)).map(|l| &*l.held)
     }
 }
-
-/// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.
-pub(crate) const THREAD_X: u32 = 0;
-/// The lane slot that holds `threadIdx.y`.
-pub(crate) const THREAD_Y: u32 = 1;

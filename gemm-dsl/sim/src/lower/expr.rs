@@ -2,10 +2,9 @@
 
 use super::super::counters::Class;
 use super::Lowering;
-use crate::lower::code::{
-    Choice, Convert, Lane, Number, Pred, THREAD_X, THREAD_Y, Uniform, Vector, Wide,
-};
+use crate::lower::code::{Choice, Convert, Lane, Number, Pred, Uniform, Vector, Wide};
 use crate::lower::uniformity;
+use crate::region::{THREAD_X, THREAD_Y};
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Special, Ty, UnaryOp,
 };

@@ -5,9 +5,9 @@ use super::cost::{self, Class, Cost};
 use super::form::{Form, Id};
 use super::operation::{Operation, Special, Width};
 use crate::lower::code::{
-    Apply, Choice, Convert, Datum, Index, Kind, Lane, Number, Pred, Slot, THREAD_X, THREAD_Y,
-    Uniform, Vector, Wide,
+    Apply, Choice, Convert, Datum, Index, Kind, Lane, Number, Pred, Slot, Uniform, Vector, Wide,
 };
+use crate::region::{THREAD_X, THREAD_Y};
 use gemm_dsl::ir::{Arith, BinaryOp};
 use std::collections::HashMap;
 

@@ -314,7 +314,7 @@ impl<'l> Block<'l> {
         };
         let (waiting, stmt, kind) = match (at(first), at(states[odd])) {
             (Some(a), Some(b)) => {
-                let other = self.machine.launch.text(self.machine.code, a);
+                let other = self.machine.code.text(a);
                 (odd, b, FaultKind::BarrierMismatch { other })
             }
             (Some(stmt), None) => (0, stmt, self.after_exit(warps.clone())),

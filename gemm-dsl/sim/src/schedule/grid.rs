@@ -9,10 +9,10 @@ use crate::counters::Profile;
 use crate::error::{Earlier, Fault, FaultKind, SimError};
 use crate::exec::budget::Meter;
 use crate::launch::Launch;
-use crate::lower::code::Code;
+use crate::lower::code::{Code, ThreadStmt};
 use crate::options::Options;
 use crate::race::detector::Between;
-use crate::race::grid::{GridConflict, GridRace};
+use crate::race::grid::{GridConflict, GridRace, Touch};
 use crate::race::model::MODEL;
 use crate::schedule::isolated::Repeated;
 use crate::schedule::snapshot::Contents;
@@ -112,6 +112,6 @@ fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<F
             by: MODEL.timelines[conflict.lower.on.0].by,
         },
     };
-    let higher = conflict.higher;
-    launch.fault(code, (higher.block, higher.thread, higher.stmt), kind)
+    let Touch { block, thread, stmt, .. } = conflict.higher;
+    code.fault(launch, ThreadStmt { block, thread, stmt }, kind)
 }

@@ -1,7 +1,6 @@
 //! What accesses cost the memories as compiled.
 
 use super::super::quantity::Compiled;
-use super::{sectors_of, words_of};
 use crate::cost;
 use crate::counters::access_fate::Role;
 use crate::mask::WARP;
@@ -21,7 +20,7 @@ impl Compiled {
             (Space::Shared, AccessKind::CopyWrite) | (_, AccessKind::Atomic(_)) => {}
             (Space::Shared, kind) => {
                 let mut words = [(0, 0); WARP];
-                let words = words_of(request, &mut words);
+                let words = request.words(&mut words);
                 let cost = cost::wavefronts(words, bytes, kind.writes());
                 if kind.writes() {
                     self.shared_store_wavefronts += cost.wavefronts;
@@ -33,7 +32,7 @@ impl Compiled {
             }
             (Space::Global, kind) => {
                 let mut sectors = [0; WARP];
-                let sectors = cost::sectors(sectors_of(request, &mut sectors));
+                let sectors = cost::sectors(request.sectors(&mut sectors));
                 if kind.writes() {
                     self.global_store_requests += 1;
                     self.global_store_sectors += sectors;

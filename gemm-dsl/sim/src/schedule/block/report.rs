@@ -4,6 +4,7 @@ use super::{Block, NAMES, State};
 use crate::error::{Fault, FaultKind, SimError, Unfinished, Waiting, WaitsFor};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Progress;
+use crate::lower::code::ThreadStmt;
 use crate::mask::WARP;
 use crate::observe::Stop;
 use crate::race::mbarrier::Lacking;
@@ -57,12 +58,7 @@ impl Block<'_> {
                 None => what(state)?,
             };
             let (block, warp) = self.place_of(warp);
-            Some(Waiting {
-                block,
-                warp,
-                statement: self.machine.launch.text(self.machine.code, stmt),
-                waits_for,
-            })
+            Some(Waiting { block, warp, statement: self.machine.code.text(stmt), waits_for })
         })
     }
 
@@ -125,7 +121,7 @@ impl Block<'_> {
     /// executed the last.
     pub(super) fn spent(&self, warp: usize) -> SimError {
         let Machine { launch, code, stmt, meter, .. } = &self.machine;
-        let ((block, warp), statement) = (self.place_of(warp), launch.text(code, *stmt));
+        let ((block, warp), statement) = (self.place_of(warp), code.text(*stmt));
         let at = Unfinished { block, warp, statement, order: None, turns: None };
         meter.spent(launch, at)
     }
@@ -168,7 +164,8 @@ impl Block<'_> {
 
     /// The fault of a thread, by its number in the cluster.
     pub(super) fn fault(&self, thread: u32, stmt: u32, kind: FaultKind) -> Box<Fault> {
-        let (block, thread) = self.machine.launch.whereabouts(self.number, thread);
-        self.machine.launch.fault(self.machine.code, (block, thread, stmt), kind)
+        let Machine { launch, code, .. } = self.machine;
+        let (block, thread) = launch.whereabouts(self.number, thread);
+        code.fault(launch, ThreadStmt { block, thread, stmt }, kind)
     }
 }
