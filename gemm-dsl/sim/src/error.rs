@@ -5,10 +5,10 @@ mod mbarrier;
 mod refused;
 mod waiting;
 
-pub use fault::{Earlier, Fault, FaultKind, Position};
+pub use fault::{EarlierAccess, Fault, FaultKind, Position};
 pub use mbarrier::MbarrierFault;
-pub use refused::{Reach, Refused};
-pub use waiting::{Waiting, WaitsFor};
+pub use refused::{Reach, RefusedAccess};
+pub use waiting::{WaitReason, WaitingWarp};
 
 use gemm_dsl::ir::HostError;
 use gemm_dsl::ir::contract::Unmet;
@@ -113,7 +113,7 @@ pub enum SimError {
         instructions: u64,
         /// One of the warps that were not done. Which of those that run at the same time, is not the same
         /// on every run.
-        at: Box<Unfinished>,
+        at: Box<UnfinishedWarp>,
     },
     /// A kernel whose blocks speak to one another is launched by what watches the progress of another such
     /// launch, and shares a buffer with it that one of them writes: each would wait for the other.
@@ -159,7 +159,7 @@ impl SimError {
 
 /// A warp that was not done when the instructions of the launch were spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedWarp {
     /// `blockIdx` of its block.
     pub block: (u32, u32, u32),
     /// Its number in the block.
@@ -172,7 +172,7 @@ pub struct Unfinished {
     pub turns: Option<&'static str>,
 }
 
-impl fmt::Display for Unfinished {
+impl fmt::Display for UnfinishedWarp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (block, order, turns) =
             (coordinates(self.block), in_order(self.order), in_turns(self.turns));

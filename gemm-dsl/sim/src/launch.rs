@@ -1,10 +1,10 @@
 //! Binding of arguments: what the host checks before a kernel runs.
 
-use super::buffer::{Buffer, Given};
+use super::buffer::{Buffer, BufferArg};
 use super::error::SimError;
 use super::region::{self, Region};
 use crate::mask::WARP;
-use crate::trace::recorder::Watched;
+use crate::trace::recorder::WatchedBlocks;
 use gemm_dsl::ir::contract::{Array, Place, Stretch};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Rules;
@@ -16,7 +16,7 @@ pub(super) struct Launch<'k> {
     pub(super) scalars: Vec<u64>,
     pub(super) regions: Vec<Region>,
     /// The size of shared memory.
-    pub(super) shared: region::Shared,
+    pub(super) shared: region::SharedSize,
     /// The first lane slot that is no element of a register array.
     pub(super) first_variable: u32,
     /// Blocks along x, y and z.
@@ -26,7 +26,7 @@ pub(super) struct Launch<'k> {
     /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
     pub(super) tensor_cores: Rules,
     /// The blocks that are watched.
-    pub(super) watched: Watched,
+    pub(super) watched: WatchedBlocks,
     /// Whether it is only counted what the kernel does.
     pub(super) unchecked: bool,
     /// Whether it is asked what the machine code does: what the launch knows is then computed where the kernel does.
@@ -39,7 +39,7 @@ const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 impl<'k> Launch<'k> {
     pub(super) fn new(
         kernel: &'k VerifiedKernel,
-        buffers: &[Given],
+        buffers: &[BufferArg],
         scalars: &[u64],
     ) -> Result<Self, SimError> {
         let of_kind = |buffer: bool| {
@@ -57,7 +57,7 @@ impl<'k> Launch<'k> {
             return Err(SimError::ScalarCount { kernel, expected, given });
         }
         let named = kernel.contract().arrays().zip(buffers);
-        let stretches = |given: &Given| -> Vec<Stretch> {
+        let stretches = |given: &BufferArg| -> Vec<Stretch> {
             let buffers = given.buffers().iter();
             let stretch = |buffer: &Buffer| Stretch {
                 address: buffer.byte_offset(),
@@ -73,7 +73,7 @@ impl<'k> Launch<'k> {
                 let other = |buffer: &&Buffer| !array.takes(buffer.elem());
                 let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
                 let place = match (given, &stretches[..]) {
-                    (Given::One(_), [stretch]) => Place::One(*stretch),
+                    (BufferArg::One(_), [stretch]) => Place::One(*stretch),
                     (_, stretches) => Place::List(stretches),
                 };
                 Array { name: &array.name, elem, place, axes: None }
@@ -102,7 +102,7 @@ impl<'k> Launch<'k> {
             grid: (call.grid[0], call.grid[1], call.grid[2]),
             mbarrier_numbers: mbarrier_numbers(kernel),
             tensor_cores: Rules::SM_90,
-            watched: Watched::default(),
+            watched: WatchedBlocks::default(),
             unchecked: false,
             compiled: false,
         })

@@ -56,16 +56,16 @@ pub(crate) mod schedule;
 mod tests;
 mod trace;
 
-pub use buffer::{Buffer, Element, Given, from_bytes, to_bytes};
+pub use buffer::{Buffer, BufferArg, Element, from_bytes, to_bytes};
 pub use cost::pattern::{Kind, Pattern, Price};
-pub use counters::quantity::{Compiled, Quantity};
+pub use counters::quantity::{Quantity, SassCounters};
 pub use counters::{Counters, Profile};
 pub use error::{
-    Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, SimError, Unfinished,
-    Waiting, WaitsFor,
+    EarlierAccess, Fault, FaultKind, MbarrierFault, Position, Reach, RefusedAccess, SimError,
+    UnfinishedWarp, WaitReason, WaitingWarp,
 };
 pub use options::Options;
-pub use trace::{Accessed, Boxed, Detail, Did, Event, Operand, Trace, What};
+pub use trace::{AccessEvent, Action, BoxCopy, Detail, Event, EventKind, Operand, Trace};
 
 use gemm_dsl::ir::VerifiedKernel;
 
@@ -88,7 +88,7 @@ use gemm_dsl::ir::VerifiedKernel;
 /// written before an error stays written.
 pub fn launch(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
 ) -> Result<Counters, SimError> {
     launch_with(kernel, buffers, scalars, &Options::default())
@@ -100,7 +100,7 @@ pub fn launch(
 /// As those of [`launch`], and [`SimError::OutOfInstructions`].
 pub fn launch_with(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Counters, SimError> {
@@ -113,7 +113,7 @@ pub fn launch_with(
 /// As those of [`launch_with`].
 pub fn profile(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
@@ -127,24 +127,24 @@ pub fn profile(
 /// Arguments that do not fit the kernel. What it is itself at fault with is beside what was seen.
 pub fn record(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     blocks: &[u32],
     options: &Options<'_>,
 ) -> Result<(Result<Profile, SimError>, Vec<Trace>), SimError> {
     let launch = bound(kernel, buffers, scalars, options)?;
-    let launch = launch::Launch { watched: trace::recorder::Watched::new(blocks), ..launch };
+    let launch = launch::Launch { watched: trace::recorder::WatchedBlocks::new(blocks), ..launch };
     let ran = run(&launch, options);
     Ok((ran, launch.watched.seen()))
 }
 
 fn bound<'k>(
     kernel: &'k VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<launch::Launch<'k>, SimError> {
-    let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
+    let given: Vec<BufferArg> = buffers.iter().cloned().map(Into::into).collect();
     let launch = launch::Launch::new(kernel, &given, scalars)?;
     let Options { tensor_cores, unchecked, compiled, .. } = *options;
     Ok(launch::Launch { tensor_cores, unchecked, compiled, ..launch })
@@ -154,8 +154,8 @@ fn run(launch: &launch::Launch<'_>, options: &Options<'_>) -> Result<Profile, Si
     let mut code = lower::lower(launch);
     launch.distinct(&code.stored)?;
     let analysis = options.compiled.then(|| sass::analyse(launch, &code));
-    let (roles, charges) = analysis.unzip();
-    code.roles = roles;
+    let (fates, charges) = analysis.unzip();
+    code.fates = fates;
     let mut profile = match launch.kernel.communicates() {
         false => schedule::grid::run(launch, &code, options),
         true => schedule::block_order::run(launch, &code, options),

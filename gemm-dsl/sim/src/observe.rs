@@ -2,13 +2,13 @@
 
 pub(crate) mod groups;
 
-use super::error::{FaultKind, Refused};
+use super::error::{FaultKind, RefusedAccess};
 use super::region::Region;
 use crate::cost::SECTOR;
 use crate::cost::pattern::Kind;
 use crate::mask::WARP;
 use gemm_dsl::ir::{Order, Scope};
-use groups::Groups;
+use groups::LaneGroups;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,20 +47,20 @@ impl From<AccessKind> for Kind {
 
 /// What stops a warp: the lane at fault and what it did.
 #[derive(Debug)]
-pub(super) struct Stop {
+pub(super) struct Trap {
     pub(super) lane: u32,
     pub(super) kind: FaultKind,
     /// The access that it did not make, if that is what is wrong.
-    pub(super) refused: Option<Box<Refused>>,
+    pub(super) refused: Option<Box<RefusedAccess>>,
 }
 
-/// A stop on the heap: the way without one stays cheap.
-pub(super) type Stopped = Box<Stop>;
+/// A trap on the heap: the way without one stays cheap.
+pub(super) type BoxedTrap = Box<Trap>;
 
-/// A stop in a lane.
+/// A trap in a lane.
 #[cold]
-pub(super) fn stop(lane: u32, kind: FaultKind) -> Stopped {
-    Box::new(Stop { lane, kind, refused: None })
+pub(super) fn trap(lane: u32, kind: FaultKind) -> BoxedTrap {
+    Box::new(Trap { lane, kind, refused: None })
 }
 
 /// The access of one warp to shared or global memory, inside the allocation and aligned.
@@ -73,7 +73,7 @@ pub(super) struct Request<'a> {
     /// The lanes that take part, at least one.
     pub(super) mask: u32,
     /// The lanes by the element of the buffer that each accesses first.
-    pub(super) groups: &'a Groups,
+    pub(super) groups: &'a LaneGroups,
     /// Elements accessed by a lane: 1, or those of a vector.
     pub(super) width: u32,
     /// The number of the statement.
@@ -121,7 +121,7 @@ impl Request<'_> {
 
 /// What the lanes of a warp have done by an atomic.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Atomics<'a> {
+pub(super) struct AtomicRequest<'a> {
     pub(super) warp: u32,
     pub(super) mask: u32,
     /// The lanes that have written: all, or those that found what they compared with.
@@ -151,7 +151,7 @@ pub(super) enum Sync<'a> {
     /// All have, and these warps have waited for it.
     Complete { barrier: u32, warps: &'a [u32] },
     /// The lanes of a warp have executed an atomic.
-    Atomic(&'a Atomics<'a>),
+    Atomic(&'a AtomicRequest<'a>),
     /// The lanes of a warp execute a fence.
     Fence { warp: u32, mask: u32, scope: Scope },
     /// The lanes of a warp close their groups of copies.
@@ -166,7 +166,7 @@ pub(super) trait Observer {
     fn begin(&mut self, cluster: u32);
 
     /// A warp accesses memory. Reads of a statement come before its write.
-    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped>;
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap>;
 
     /// Threads synchronise.
     fn sync(&mut self, sync: Sync<'_>);

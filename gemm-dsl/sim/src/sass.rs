@@ -5,9 +5,9 @@
 //! a predicate. What it surely does is done here, once for each kernel, to the lowered code:
 //!
 //! ```text
-//! lowered code ──walk──► values (each once, with its place and its cost) ──needed──► charges ──× executions──► Compiled
+//! lowered code ──walk──► values (each once, with its place and its cost) ──needed──► charges ──× executions──► SassCounters
 //!                 │                                                                                   ▲
-//!                 └─ loads, stores ──merge──► roles of the accesses ──× observed addresses── traffic ─┘
+//!                 └─ loads, stores ──merge──► fates of the accesses ──× observed addresses── traffic ─┘
 //! ```
 //!
 //! `walk` goes through branches and `repeat` through loops, `statement`, `expr` and `integer` make values of what stands there,
@@ -43,36 +43,36 @@ mod values;
 mod walk;
 
 use super::launch::Launch;
-use crate::counters::access_fate::Role;
-use crate::lower::code::{Code, Op, Slot, SumsOp};
+use crate::counters::access_fate::AccessFate;
+use crate::lower::code::{Code, Op, Slot, WgmmaSyncOp};
 use accesses::Accesses;
 use branch::Branches;
 use charge::Charge;
 pub(super) use charge::Charges;
-use cost::Cost;
+use cost::SassCost;
 use counts::Counts;
-use form::Id;
+use form::ValueId;
 use merge::merge;
-use slots::Slots;
+use slots::SlotValues;
 use std::collections::HashMap;
 use values::Values;
 
 /// Compiles a kernel in outline, lowered for a launch: what becomes of each access of the code, and what it is charged with.
-pub(super) fn analyse(launch: &Launch<'_>, code: &Code<'_>) -> (Vec<Role>, Charges) {
-    let Built { values, roots, accesses, branches, mut counts, spent, is_whole } =
+pub(super) fn analyse(launch: &Launch<'_>, code: &Code<'_>) -> (Vec<AccessFate>, Charges) {
+    let CompiledKernel { values, roots, accesses, branches, mut counts, spent, is_whole } =
         Compiler::new(launch, code).build();
     let values = values.needed(roots);
     let (values, accesses) = merge(launch, values, accesses);
     let spent = branches.predicate(&values, &mut counts, spent);
     let all = values.charges().chain(spent).collect();
-    (accesses.roles(code.accesses), Charges { counts, all, is_whole })
+    (accesses.fates(code.accesses), Charges { counts, all, is_whole })
 }
 
 /// What stands in a kernel, before anything is left out or merged.
-struct Built {
+struct CompiledKernel {
     values: Values,
     /// Those that statements need.
-    roots: Vec<Id>,
+    roots: Vec<ValueId>,
     accesses: Accesses,
     branches: Branches,
     counts: Counts,
@@ -91,7 +91,7 @@ struct Compiler<'c, 'k> {
     accesses: Accesses,
     branches: Branches,
     /// What statements need.
-    roots: Vec<Id>,
+    roots: Vec<ValueId>,
     /// Instructions that are no value's, and no store's.
     spent: Vec<Charge>,
     /// Whether all is known of it.
@@ -103,9 +103,9 @@ struct Compiler<'c, 'k> {
 /// What is known where the text has come to.
 #[derive(Default)]
 struct Scope {
-    slots: Slots,
+    slots: SlotValues,
     /// The variables of the functions being applied.
-    applied: Vec<HashMap<Slot, Id>>,
+    applied: Vec<HashMap<Slot, ValueId>>,
     /// The number of the piece of straight code.
     piece: u32,
     /// Whether it is evaluated under a condition.
@@ -118,7 +118,8 @@ impl<'c, 'k> Compiler<'c, 'k> {
     fn new(launch: &'c Launch<'k>, code: &'c Code<'k>) -> Self {
         let mut counts = Counts::default();
         let whole = counts.add(code.instrs.first().map_or(0, |instr| instr.site), None, 1);
-        let limits = |op: &Op| matches!(op, Op::Sums(op) if matches!(**op, SumsOp::Limit(_)));
+        let limits =
+            |op: &Op| matches!(op, Op::WgmmaSync(op) if matches!(**op, WgmmaSyncOp::Limit(_)));
         Self {
             launch,
             code,
@@ -135,18 +136,18 @@ impl<'c, 'k> Compiler<'c, 'k> {
     }
 
     /// Goes through the whole code.
-    fn build(mut self) -> Built {
+    fn build(mut self) -> CompiledKernel {
         if !self.code.instrs.is_empty() {
             self.walk(0..self.code.instrs.len());
             self.values.stmt = None;
             // `LDC` of the stack pointer, `ULDC` of how global memory is accessed, and `EXIT`.
             let whole = self.values.count();
-            self.spend(whole, Cost::others(3));
+            self.spend(whole, SassCost::others(3));
         }
         let Self { values, counts, accesses, branches, mut roots, mut spent, is_whole, .. } = self;
         roots.extend(accesses.standing().map(|store| store.value));
         roots.extend(branches.all.iter().map(|branch| branch.cond));
         spent.extend(accesses.standing().map(|store| store.charge));
-        Built { values, roots, accesses, branches, counts, spent, is_whole }
+        CompiledKernel { values, roots, accesses, branches, counts, spent, is_whole }
     }
 }

@@ -41,8 +41,8 @@ mod wavefronts;
 mod words;
 
 use super::{
-    Buffer, Counters, Element, Fault, FaultKind, Given, Options, SimError, Unfinished, launch,
-    launch_with,
+    Buffer, BufferArg, Counters, Element, Fault, FaultKind, Options, SimError, UnfinishedWarp,
+    launch, launch_with,
 };
 use gemm_dsl::ir::contract::{Need, Subject, Unmet};
 use gemm_dsl::ir::{
@@ -190,7 +190,7 @@ fn fault<T: std::fmt::Debug>(outcome: Result<T, SimError>) -> Fault {
 /// That so many instructions were not enough, wherever it was.
 fn spent<T>(instructions: u64) -> Result<T, SimError> {
     let (kernel, statement) = ("kernel".into(), String::new());
-    let at = Unfinished { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
+    let at = UnfinishedWarp { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
     Err(SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) })
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod recorder;
 
 use crate::cost::pattern::Pattern;
 
-pub use detail::{Boxed, Detail, Did, Operand};
+pub use detail::{Action, BoxCopy, Detail, Operand};
 
 /// What happened in a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Trace {
 /// An access to memory among what happened.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Accessed<'t> {
+pub struct AccessEvent<'t> {
     /// The event.
     pub event: &'t Event,
     /// The number of its pattern: an index into [`Trace::patterns`].
@@ -44,10 +44,10 @@ pub struct Accessed<'t> {
 
 impl Trace {
     /// The accesses to memory, in order.
-    pub fn accesses(&self) -> impl Iterator<Item = Accessed<'_>> {
+    pub fn accesses(&self) -> impl Iterator<Item = AccessEvent<'_>> {
         self.events.iter().filter_map(|event| match &event.what {
-            What::Statement | What::Refused => None,
-            What::Access { pattern: number, first, words } => Some(Accessed {
+            EventKind::Statement | EventKind::Refused => None,
+            EventKind::Access { pattern: number, first, words } => Some(AccessEvent {
                 event,
                 number: *number,
                 pattern: &self.patterns[*number as usize],
@@ -71,12 +71,12 @@ pub struct Event {
     /// Where the loops around the statement were, for the first lane: an index into [`Trace::rounds`].
     pub rounds: u32,
     /// What it did.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What a warp did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// It came to a statement that synchronises, or that starts what others do for it: a barrier, a fence, a commit, a wait, the
     /// copy of a box, a matrix instruction.
     Statement,

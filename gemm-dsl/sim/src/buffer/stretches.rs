@@ -5,7 +5,7 @@
 //! two buffers of the list has one number, and whoever keeps something for each number finds out.
 
 use crate::buffer::Buffer;
-use crate::buffer::Given;
+use crate::buffer::BufferArg;
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
@@ -15,37 +15,37 @@ const STEP: usize = 32;
 
 /// Numbered memory.
 #[derive(Clone)]
-pub(crate) struct Stretches {
+pub(crate) struct NumberedMemory {
     /// Each with the number of its first element, in ascending order.
     parts: Vec<(usize, Buffer)>,
 }
 
 /// A buffer of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
+pub(crate) struct ListedArray {
     /// The number of its first element.
     pub(crate) first: u64,
     pub(crate) len: u64,
 }
 
-impl Stretches {
+impl NumberedMemory {
     /// The memory of what is given, and the buffers of a list.
-    pub(crate) fn of(given: &Given) -> (Self, Option<Vec<Listed>>) {
+    pub(crate) fn of(given: &BufferArg) -> (Self, Option<Vec<ListedArray>>) {
         match given {
-            Given::One(buffer) => (Self { parts: vec![(0, buffer.clone())] }, None),
-            Given::List(buffers) => {
+            BufferArg::One(buffer) => (Self { parts: vec![(0, buffer.clone())] }, None),
+            BufferArg::List(buffers) => {
                 let (stretches, listed) = Self::of_list(buffers);
                 (stretches, Some(listed))
             }
         }
     }
 
-    fn of_list(buffers: &[Buffer]) -> (Self, Vec<Listed>) {
+    fn of_list(buffers: &[Buffer]) -> (Self, Vec<ListedArray>) {
         let mut by_address: Vec<usize> = (0..buffers.len()).collect();
         by_address.retain(|&i| !buffers[i].is_empty());
         by_address.sort_by_key(|&i| buffers[i].addresses().start);
         let mut parts: Vec<(usize, Buffer)> = Vec::new();
-        let mut listed = vec![Listed { first: 0, len: 0 }; buffers.len()];
+        let mut listed = vec![ListedArray { first: 0, len: 0 }; buffers.len()];
         for i in by_address {
             let (buffer, Range { start, end }) = (&buffers[i], buffers[i].elements());
             let (first, stretch) = match parts.last_mut() {
@@ -62,7 +62,7 @@ impl Stretches {
                 }
             };
             let first = (first + (start - stretch)) as u64;
-            listed[i] = Listed { first, len: buffer.len() as u64 };
+            listed[i] = ListedArray { first, len: buffer.len() as u64 };
         }
         (Self { parts }, listed)
     }

@@ -2,7 +2,7 @@
 
 /// What the profiler is told of an access of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum AccessFate {
     /// It is as it stands there.
     Own,
     /// It is the first of several, that are made one of so many bytes.

@@ -3,14 +3,14 @@
 use std::ops::AddAssign;
 
 /// A count, or one that may not be known.
-trait Known: Copy {
+trait Tally: Copy {
     /// Of nothing.
     const NONE: Self;
     fn plus(self, other: Self) -> Self;
     fn known(self) -> Option<u64>;
 }
 
-impl Known for u64 {
+impl Tally for u64 {
     const NONE: Self = 0;
 
     fn plus(self, other: Self) -> Self {
@@ -22,7 +22,7 @@ impl Known for u64 {
     }
 }
 
-impl Known for Option<u64> {
+impl Tally for Option<u64> {
     const NONE: Self = Some(0);
 
     fn plus(self, other: Self) -> Self {
@@ -40,9 +40,9 @@ macro_rules! compiled {
         /// What the hardware counts of a launch, as predicted. Accesses and instructions are those of warps.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
-        pub struct Compiled { $($(#[doc = $doc])* pub $field: $ty,)* }
+        pub struct SassCounters { $($(#[doc = $doc])* pub $field: $ty,)* }
 
-        impl Compiled {
+        impl SassCounters {
             /// All of them.
             pub const QUANTITIES: &[Quantity] = &[$(Quantity {
                 name: stringify!($field),
@@ -53,13 +53,13 @@ macro_rules! compiled {
             }),*];
         }
 
-        impl Default for Compiled {
+        impl Default for SassCounters {
             fn default() -> Self {
-                Self { $($field: Known::NONE,)* }
+                Self { $($field: Tally::NONE,)* }
             }
         }
 
-        impl AddAssign for Compiled {
+        impl AddAssign for SassCounters {
             fn add_assign(&mut self, other: Self) {
                 $(self.$field = self.$field.plus(other.$field);)*
             }
@@ -80,10 +80,10 @@ pub struct Quantity {
     /// The quantity of whose measured value that is a share: its own, but of conflicts that of all wavefronts.
     pub share_of: &'static str,
     /// Its value; none where it cannot be known.
-    pub of: fn(&Compiled) -> Option<u64>,
+    pub of: fn(&SassCounters) -> Option<u64>,
 }
 
-impl Compiled {
+impl SassCounters {
     /// All of them by name, in the order in which they stand here; without those that cannot be known.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
         Self::QUANTITIES.iter().filter_map(|quantity| Some((quantity.name, (quantity.of)(self)?)))

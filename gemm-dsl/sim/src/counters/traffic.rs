@@ -2,12 +2,12 @@
 
 mod compiled;
 
-use super::quantity::Compiled;
+use super::quantity::SassCounters;
 use crate::cost;
 use crate::counters::Counters;
-use crate::counters::access_fate::Role;
+use crate::counters::access_fate::AccessFate;
 use crate::mask::WARP;
-use crate::observe::{AccessKind, Observer, Request, Stopped, Sync};
+use crate::observe::{AccessKind, BoxedTrap, Observer, Request, Sync};
 use gemm_dsl::ir::Space;
 
 /// The traffic of the blocks run so far, and their barriers.
@@ -22,7 +22,7 @@ pub(crate) struct Traffic<'l> {
     barriers: Vec<[u64; 2]>,
     /// What becomes of each access in the machine code, and what that is charged with, by the number of the statement: if
     /// somebody asks.
-    compiled: Option<(&'l [Role], Vec<Compiled>)>,
+    compiled: Option<(&'l [AccessFate], Vec<SassCounters>)>,
 }
 
 impl<'l> Traffic<'l> {
@@ -31,14 +31,14 @@ impl<'l> Traffic<'l> {
         warps: u32,
         cluster: u32,
         statements: usize,
-        roles: Option<&'l [Role]>,
+        fates: Option<&'l [AccessFate]>,
     ) -> Self {
         Self {
             statements: vec![Counters::default(); statements],
             blocks: Counters::default(),
             warps,
             barriers: vec![[0; 2]; cluster as usize],
-            compiled: roles.map(|roles| (roles, vec![Compiled::default(); statements])),
+            compiled: fates.map(|fates| (fates, vec![SassCounters::default(); statements])),
         }
     }
 
@@ -108,7 +108,7 @@ impl<'l> Traffic<'l> {
     }
 
     /// What is counted for each block, the last one included, what for each statement, and what for it as compiled.
-    pub(crate) fn finish(mut self) -> (Counters, Vec<Counters>, Vec<Compiled>) {
+    pub(crate) fn finish(mut self) -> (Counters, Vec<Counters>, Vec<SassCounters>) {
         self.settle();
         let compiled = self.compiled.map_or_else(Vec::new, |(_, statements)| statements);
         (self.blocks, self.statements, compiled)
@@ -122,9 +122,9 @@ impl Observer for Traffic<'_> {
     }
 
     #[inline]
-    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
-        if let Some((roles, statements)) = &mut self.compiled {
-            let role = roles[request.access as usize];
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
+        if let Some((fates, statements)) = &mut self.compiled {
+            let role = fates[request.access as usize];
             statements[request.stmt as usize].access(request, role);
         }
         match request.region.space {

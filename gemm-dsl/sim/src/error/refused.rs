@@ -6,7 +6,7 @@ use crate::cost::pattern::{Kind, Pattern};
 /// has then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Refused {
+pub struct RefusedAccess {
     /// The number of the buffer.
     pub buffer: usize,
     /// What would have been done.

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A warp that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingWarp {
     /// `blockIdx` of its block.
     pub block: (u32, u32, u32),
     /// Its number in the block.
@@ -13,12 +13,12 @@ pub struct Waiting {
     /// The first line of the text of the statement at which it waits.
     pub statement: String,
     /// For what.
-    pub waits_for: WaitsFor,
+    pub waits_for: WaitReason,
 }
 
 /// What a warp waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WaitsFor {
+pub enum WaitReason {
     /// All warps of the block.
     Block,
     /// All warps of the blocks of the cluster.
@@ -51,26 +51,26 @@ pub enum WaitsFor {
     Change,
 }
 
-impl fmt::Display for Waiting {
+impl fmt::Display for WaitingWarp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "warp {} of block {} waits ", self.warp, coordinates(self.block))?;
         match &self.waits_for {
-            WaitsFor::Block => f.write_str("for all warps of the block")?,
-            WaitsFor::Cluster => f.write_str("for all warps of the cluster")?,
-            WaitsFor::Named { barrier, arrived, expected } => {
+            WaitReason::Block => f.write_str("for all warps of the block")?,
+            WaitReason::Cluster => f.write_str("for all warps of the cluster")?,
+            WaitReason::Named { barrier, arrived, expected } => {
                 write!(
                     f,
                     "at barrier {barrier}, where {arrived} of {expected} threads have arrived"
                 )?;
             }
-            WaitsFor::Phase { barrier, index, parity, phase, arrivals, bytes } => {
+            WaitReason::Phase { barrier, index, parity, phase, arrivals, bytes } => {
                 write!(
                     f,
                     "at barrier {barrier}[{index}] for parity {parity}: phase {phase} {}",
                     lacking(*arrivals, *bytes)
                 )?;
             }
-            WaitsFor::Change => f.write_str("for others to write memory")?,
+            WaitReason::Change => f.write_str("for others to write memory")?,
         }
         write!(f, ", in `{}`", self.statement)
     }
@@ -99,7 +99,7 @@ fn lacking(arrivals: u32, bytes: i64) -> String {
 const NAMED: usize = 4;
 
 /// The warps that wait, the first few of them.
-pub(super) fn named(waiting: &[Waiting]) -> String {
+pub(super) fn named(waiting: &[WaitingWarp]) -> String {
     let names: Vec<String> = waiting.iter().take(NAMED).map(|w| w.to_string()).collect();
     let more = match waiting.len().saturating_sub(NAMED) {
         0 => String::new(),

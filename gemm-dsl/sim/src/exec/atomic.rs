@@ -3,9 +3,9 @@
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
 use crate::error::FaultKind;
-use crate::lower::code::{Atomic, Update, Value};
+use crate::lower::code::{Atomic, StoredValue, Update};
 use crate::mask::turns;
-use crate::observe::{AccessKind, Atomics, Observer, Stopped, Sync, stop};
+use crate::observe::{AccessKind, AtomicRequest, BoxedTrap, Observer, Sync, trap};
 use gemm_dsl::ir::{BinaryOp, Elem};
 
 impl Machine<'_> {
@@ -15,7 +15,7 @@ impl Machine<'_> {
         atomic: &Atomic,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let value = self.operand(&atomic.value, regs, mask)?;
         let expected = match &atomic.update {
             Update::CompareExchange(expected) => Some(self.operand(expected, regs, mask)?),
@@ -48,7 +48,7 @@ impl Machine<'_> {
                 None => {}
             }
         }
-        self.observers.sync(Sync::Atomic(&Atomics {
+        self.observers.sync(Sync::Atomic(&AtomicRequest {
             warp: self.warp,
             mask,
             wrote,
@@ -61,7 +61,12 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn operand(&mut self, value: &Value, regs: &Registers, mask: u32) -> Result<Quad, Stopped> {
+    fn operand(
+        &mut self,
+        value: &StoredValue,
+        regs: &Registers,
+        mask: u32,
+    ) -> Result<Quad, BoxedTrap> {
         let mut words = Quad::default();
         self.value(value, regs, mask, &mut words)?;
         Ok(words)
@@ -114,6 +119,6 @@ fn updated(update: &Update, elem: Elem, old: u64, operand: u64) -> Result<u64, [
     })
 }
 
-fn overflow(lane: u32, operands: [i128; 2]) -> Stopped {
-    stop(lane, FaultKind::Overflow { op: BinaryOp::ADD, operands })
+fn overflow(lane: u32, operands: [i128; 2]) -> BoxedTrap {
+    trap(lane, FaultKind::Overflow { op: BinaryOp::ADD, operands })
 }

@@ -1,18 +1,18 @@
 //! What a launch may cost, and how far it has got.
 
-use crate::error::{SimError, Unfinished};
+use crate::error::{SimError, UnfinishedWarp};
 use crate::launch::Launch;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the instructions of a launch, and stops it when they are too many.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct Budget {
     limit: u64,
     spent: AtomicU64,
 }
 
-impl Meter {
-    /// Instructions that a warp executes between two looks at the meter, at most but for code without
+impl Budget {
+    /// Instructions that a warp executes between two looks at the budget, at most but for code without
     /// a jump back.
     pub(crate) const STRIDE: u64 = 1 << 12;
 
@@ -21,7 +21,7 @@ impl Meter {
     }
 
     /// The error of a launch that has executed as many instructions as it may.
-    pub(crate) fn spent(&self, launch: &Launch<'_>, at: Unfinished) -> SimError {
+    pub(crate) fn spent(&self, launch: &Launch<'_>, at: UnfinishedWarp) -> SimError {
         let (kernel, instructions) = (launch.kernel.name.clone(), self.limit);
         SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) }
     }

@@ -6,7 +6,7 @@ use gemm_dsl::target::intrinsic::{CANONICAL_NAN, Float};
 use half::{bf16, f16};
 
 /// A number without its type.
-enum Number {
+enum DecodedNumber {
     Integer(i128),
     Single(f32),
     Double(f64),
@@ -23,39 +23,39 @@ pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind>
         _ => {}
     }
     Ok(match (read(from, bits), to) {
-        (Number::Integer(value), to) if to.is_integer() => {
+        (DecodedNumber::Integer(value), to) if to.is_integer() => {
             let fault = FaultKind::Conversion { value, ty: Ty::Scalar(to) };
             fitting(value, to).ok_or(fault)?
         }
-        (Number::Integer(value), Elem::F64) => (value as f64).to_bits(),
-        (Number::Integer(value), to) => single(to, value as f32),
-        (Number::Single(value), Elem::F64) => f64::from(value).canonical().to_bits(),
-        (Number::Single(value), to) if to.is_float() => single(to, value),
+        (DecodedNumber::Integer(value), Elem::F64) => (value as f64).to_bits(),
+        (DecodedNumber::Integer(value), to) => single(to, value as f32),
+        (DecodedNumber::Single(value), Elem::F64) => f64::from(value).canonical().to_bits(),
+        (DecodedNumber::Single(value), to) if to.is_float() => single(to, value),
         // NaN is 0 where both types are of 4 bytes, else the topmost bit.
-        (Number::Single(value), to) => match (value.is_nan(), to.size()) {
+        (DecodedNumber::Single(value), to) => match (value.is_nan(), to.size()) {
             (true, 4) => 0,
             (true, _) => 1 << 63,
             (false, _) => saturated(to, value.into()),
         },
-        (Number::Double(value), Elem::F64) => value.to_bits(),
-        (Number::Double(value), to) if to.is_float() => single(to, value as f32),
-        (Number::Double(value), to) => match value.is_nan() {
+        (DecodedNumber::Double(value), Elem::F64) => value.to_bits(),
+        (DecodedNumber::Double(value), to) if to.is_float() => single(to, value as f32),
+        (DecodedNumber::Double(value), to) => match value.is_nan() {
             true => 1 << (8 * to.size() - 1),
             false => saturated(to, value),
         },
     })
 }
 
-fn read(elem: Elem, bits: u64) -> Number {
+fn read(elem: Elem, bits: u64) -> DecodedNumber {
     match elem {
-        Elem::F64 => Number::Double(f64::from_bits(bits)),
-        Elem::F32 | Elem::Tf32 => Number::Single(f32::from_bits(bits as u32)),
-        Elem::F16 => Number::Single(f16::from_bits(bits as u16).to_f32().canonical()),
-        Elem::Bf16 => Number::Single(bf16::from_bits(bits as u16).to_f32()),
-        Elem::I64 => Number::Integer((bits as i64).into()),
-        Elem::U64 => Number::Integer(bits.into()),
-        Elem::I32 | Elem::I16 | Elem::I8 => Number::Integer((bits as i32).into()),
-        Elem::U32 | Elem::U16 | Elem::U8 => Number::Integer((bits as u32).into()),
+        Elem::F64 => DecodedNumber::Double(f64::from_bits(bits)),
+        Elem::F32 | Elem::Tf32 => DecodedNumber::Single(f32::from_bits(bits as u32)),
+        Elem::F16 => DecodedNumber::Single(f16::from_bits(bits as u16).to_f32().canonical()),
+        Elem::Bf16 => DecodedNumber::Single(bf16::from_bits(bits as u16).to_f32()),
+        Elem::I64 => DecodedNumber::Integer((bits as i64).into()),
+        Elem::U64 => DecodedNumber::Integer(bits.into()),
+        Elem::I32 | Elem::I16 | Elem::I8 => DecodedNumber::Integer((bits as i32).into()),
+        Elem::U32 | Elem::U16 | Elem::U8 => DecodedNumber::Integer((bits as u32).into()),
     }
 }
 

@@ -6,23 +6,23 @@ mod wide;
 
 use super::convert::convert;
 use super::frames::Outcome;
-use super::lanes::{Arithmetic, Lanes, blend, compare, float, fma, int, unsigned};
+use super::lanes::{ArithmeticFault, Lanes, blend, compare, float, fma, int, unsigned};
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use crate::error::FaultKind;
 use crate::lower::code::{Choice, Lane, Lazy, Number, Pred, Vector};
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
-use crate::observe::{AccessKind, Stopped, stop};
-use crate::trace::Did;
+use crate::observe::{AccessKind, BoxedTrap, trap};
+use crate::trace::Action;
 use gemm_dsl::ir::{Elem, Ty};
 use gemm_dsl::target::intrinsic::{Shuffle, canonical};
 
-fn arithmetic(error: Arithmetic) -> Stopped {
-    stop(error.lane, *error.kind)
+fn arithmetic(error: ArithmeticFault) -> BoxedTrap {
+    trap(error.lane, *error.kind)
 }
 
-fn conversion(lane: u32, value: i128, ty: Ty) -> Stopped {
-    stop(lane, FaultKind::Conversion { value, ty })
+fn conversion(lane: u32, value: i128, ty: Ty) -> BoxedTrap {
+    trap(lane, FaultKind::Conversion { value, ty })
 }
 
 impl Machine<'_> {
@@ -34,7 +34,7 @@ impl Machine<'_> {
         regs: &'r Registers,
         mask: u32,
         out: &'r mut Lanes,
-    ) -> Result<&'r Lanes, Stopped> {
+    ) -> Result<&'r Lanes, BoxedTrap> {
         match lane {
             Lane::Slot(slot) => Ok(&regs.lanes[*slot as usize]),
             Lane::Element(slot) => {
@@ -54,7 +54,7 @@ impl Machine<'_> {
         regs: &'r Registers,
         mask: u32,
         [a, b]: [&'r mut Lanes; 2],
-    ) -> Result<[&'r Lanes; 2], Stopped> {
+    ) -> Result<[&'r Lanes; 2], BoxedTrap> {
         Ok([self.lane(&operands[0], regs, mask, a)?, self.lane(&operands[1], regs, mask, b)?])
     }
 
@@ -64,7 +64,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut Lanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         match lane {
             Lane::Slot(_) | Lane::Element(_) => {
                 let mut unused = Lanes::ZERO;
@@ -177,7 +177,7 @@ impl Machine<'_> {
                 for l in lanes_of(mask) {
                     let half = |of: &Lanes| convert(Elem::F32, *elem, of.0[l].into());
                     let halves = half(low).and_then(|low| Ok((low, half(high)?)));
-                    let (low, high) = halves.map_err(|kind| stop(l as u32, kind))?;
+                    let (low, high) = halves.map_err(|kind| trap(l as u32, kind))?;
                     out.0[l] = (low | high << 16) as u32;
                 }
             }
@@ -203,12 +203,12 @@ impl Machine<'_> {
         shuffle: Shuffle,
         by: &Lanes,
         mask: u32,
-    ) -> Result<[usize; WARP], Stopped> {
+    ) -> Result<[usize; WARP], BoxedTrap> {
         self.converged(intrinsic, mask)?;
         let mut sources = [0; WARP];
         for l in lanes_of(mask) {
             let delta = by.0[l] as i32;
-            let fault = || stop(l as u32, FaultKind::ShuffleSource { delta });
+            let fault = || trap(l as u32, FaultKind::ShuffleSource { delta });
             let by = usize::try_from(delta).ok().filter(|&by| by < WARP).ok_or_else(fault)?;
             let source = match shuffle {
                 // Past the warp's end a lane reads itself.
@@ -230,18 +230,18 @@ impl Machine<'_> {
         if let Some(recorder) = self.recorder() {
             let of = |lane: usize| (mask >> lane & 1 == 1).then_some(sources[lane] as u8);
             let sources = std::array::from_fn(of);
-            recorder.did(rank, Did::Shuffle { values: Box::new(values), sources });
+            recorder.did(rank, Action::Shuffle { values: Box::new(values), sources });
         }
     }
 
     /// Fails unless all lanes of the warp take part in an intrinsic.
-    pub(crate) fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), Stopped> {
+    pub(crate) fn converged(&self, intrinsic: &'static str, mask: u32) -> Result<(), BoxedTrap> {
         let absent = (self.existing & !mask).count_ones();
         if absent == 0 {
             return Ok(());
         }
         let kind = FaultKind::DivergentIntrinsic { intrinsic, absent };
-        Err(stop(mask.trailing_zeros(), kind))
+        Err(trap(mask.trailing_zeros(), kind))
     }
 
     /// Evaluates each arm of a select in the lanes that need it.
@@ -250,8 +250,8 @@ impl Machine<'_> {
         choice: &Choice<T>,
         regs: &Registers,
         mask: u32,
-        mut arm: impl FnMut(&mut Self, &T, u32) -> Result<(), Stopped>,
-    ) -> Result<(), Stopped> {
+        mut arm: impl FnMut(&mut Self, &T, u32) -> Result<(), BoxedTrap>,
+    ) -> Result<(), BoxedTrap> {
         let holds = self.pred(&choice.cond, regs, mask)?;
         for (lazy, mask) in [(&choice.yes, holds), (&choice.no, mask & !holds)] {
             if mask != 0 {
@@ -268,7 +268,7 @@ impl Machine<'_> {
         pred: &Pred,
         regs: &Registers,
         mask: u32,
-    ) -> Result<u32, Stopped> {
+    ) -> Result<u32, BoxedTrap> {
         let holds = match pred {
             Pred::Uniform(uniform) => match self.uniform(uniform, regs, mask)? {
                 0 => 0,
@@ -331,7 +331,7 @@ impl Machine<'_> {
         lazy: &Lazy<Pred>,
         regs: &Registers,
         mask: u32,
-    ) -> Result<u32, Stopped> {
+    ) -> Result<u32, BoxedTrap> {
         if mask == 0 {
             return Ok(0);
         }
@@ -346,7 +346,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut Quad,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         match vector {
             Vector::Slot(slot) => {
                 for (slot, out) in (*slot..).zip(out) {

@@ -13,7 +13,7 @@ pub(crate) enum Outcome {
 
 /// Where the variables of a function start.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Base {
+pub(crate) struct FrameBase {
     lanes: usize,
     wides: usize,
     preds: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Frames {
     wides: Vec<WideLanes>,
     preds: Vec<u32>,
     /// That of the innermost function.
-    base: Base,
+    base: FrameBase,
 }
 
 impl Frames {
@@ -43,8 +43,8 @@ impl Frames {
     }
 
     /// Where the next function's variables will start.
-    pub(crate) fn top(&self) -> Base {
-        Base { lanes: self.lanes.len(), wides: self.wides.len(), preds: self.preds.len() }
+    pub(crate) fn top(&self) -> FrameBase {
+        FrameBase { lanes: self.lanes.len(), wides: self.wides.len(), preds: self.preds.len() }
     }
 
     /// Adds a parameter of the next function.
@@ -57,7 +57,7 @@ impl Frames {
     }
 
     /// Turns to the function whose parameters were pushed from a base on; gives that of the caller.
-    pub(crate) fn enter(&mut self, base: Base, slots: Slots) -> Base {
+    pub(crate) fn enter(&mut self, base: FrameBase, slots: Slots) -> FrameBase {
         self.lanes.resize(base.lanes + slots.lanes as usize, Lanes::ZERO);
         self.wides.resize(base.wides + slots.wides as usize, [0; WARP]);
         self.preds.resize(base.preds + slots.preds as usize, 0);
@@ -75,7 +75,7 @@ impl Frames {
     }
 
     /// Turns back to the caller.
-    pub(crate) fn leave(&mut self, caller: Base) {
+    pub(crate) fn leave(&mut self, caller: FrameBase) {
         self.lanes.truncate(self.base.lanes);
         self.wides.truncate(self.base.wides);
         self.preds.truncate(self.base.preds);

@@ -70,7 +70,7 @@ impl Random {
 
 /// How the warps of a block take turns, and the lanes of a warp at an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turns {
+pub(crate) enum Interleaving {
     /// From the first to the last, each warp as far as it comes.
     Forward,
     /// From the last to the first. The lanes for which the condition of a branch does not hold go before
@@ -86,36 +86,36 @@ pub(crate) enum Turns {
 }
 
 /// The turns of a block whose threads ask one another by atomics.
-pub(crate) const TURNS: [Turns; 6] = [
-    Turns::Forward,
-    Turns::Reversed,
-    Turns::Interleaved { reversed: false },
-    Turns::Interleaved { reversed: true },
-    Turns::Shuffled(SHUFFLES[0]),
-    Turns::Shuffled(SHUFFLES[1]),
+pub(crate) const INTERLEAVINGS: [Interleaving; 6] = [
+    Interleaving::Forward,
+    Interleaving::Reversed,
+    Interleaving::Interleaved { reversed: false },
+    Interleaving::Interleaved { reversed: true },
+    Interleaving::Shuffled(SHUFFLES[0]),
+    Interleaving::Shuffled(SHUFFLES[1]),
 ];
 
-impl Turns {
+impl Interleaving {
     /// Whether the last come first, where nothing is drawn.
     pub(crate) fn are_reversed(self) -> bool {
-        matches!(self, Turns::Reversed | Turns::Interleaved { reversed: true })
+        matches!(self, Interleaving::Reversed | Interleaving::Interleaved { reversed: true })
     }
 
     /// What the numbers that are drawn begin with.
     pub(crate) fn seed(self) -> u64 {
         match self {
-            Turns::Shuffled(shuffle) => shuffle.seed,
-            Turns::Forward | Turns::Reversed | Turns::Interleaved { .. } => 0,
+            Interleaving::Shuffled(shuffle) => shuffle.seed,
+            Interleaving::Forward | Interleaving::Reversed | Interleaving::Interleaved { .. } => 0,
         }
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Turns::Forward => "forward",
-            Turns::Reversed => "reversed",
-            Turns::Interleaved { reversed: false } => "interleaved",
-            Turns::Interleaved { reversed: true } => "reversed and interleaved",
-            Turns::Shuffled(shuffle) => shuffle.name,
+            Interleaving::Forward => "forward",
+            Interleaving::Reversed => "reversed",
+            Interleaving::Interleaved { reversed: false } => "interleaved",
+            Interleaving::Interleaved { reversed: true } => "reversed and interleaved",
+            Interleaving::Shuffled(shuffle) => shuffle.name,
         }
     }
 }

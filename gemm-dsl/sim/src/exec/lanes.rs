@@ -39,14 +39,14 @@ impl Lanes {
 }
 
 /// What an integer operation cannot compute: the lane and why.
-pub(crate) struct Arithmetic {
+pub(crate) struct ArithmeticFault {
     pub(crate) lane: u32,
     pub(crate) kind: Box<FaultKind>,
 }
 
 #[cold]
-fn arithmetic(lane: usize, kind: FaultKind) -> Arithmetic {
-    Arithmetic { lane: lane as u32, kind: Box::new(kind) }
+fn arithmetic(lane: usize, kind: FaultKind) -> ArithmeticFault {
+    ArithmeticFault { lane: lane as u32, kind: Box::new(kind) }
 }
 
 /// Copies the active lanes.
@@ -135,7 +135,7 @@ pub(crate) fn int(
     b: &Lanes,
     mask: u32,
     out: &mut Lanes,
-) -> Result<(), Arithmetic> {
+) -> Result<(), ArithmeticFault> {
     // The sign bit of `wrong` says that some lane overflowed, perhaps an inactive one.
     let mut wrong = 0u32;
     match op {
@@ -184,7 +184,7 @@ pub(crate) fn wide(
     b: &WideLanes,
     mask: u32,
     out: &mut WideLanes,
-) -> Result<(), Arithmetic> {
+) -> Result<(), ArithmeticFault> {
     match op {
         BinaryOp::ADD => (0..WARP).for_each(|l| out[l] = a[l].wrapping_add(b[l])),
         BinaryOp::SUB => (0..WARP).for_each(|l| out[l] = a[l].wrapping_sub(b[l])),
@@ -205,7 +205,7 @@ pub(crate) fn long(
     b: &WideLanes,
     mask: u32,
     out: &mut WideLanes,
-) -> Result<(), Arithmetic> {
+) -> Result<(), ArithmeticFault> {
     for l in lanes_of(mask) {
         let value = long_one(op, a[l] as i64, b[l] as i64);
         out[l] = value.map_err(|kind| arithmetic(l, kind))? as u64;
@@ -220,7 +220,7 @@ pub(crate) fn unsigned(
     b: &Lanes,
     mask: u32,
     out: &mut Lanes,
-) -> Result<(), Arithmetic> {
+) -> Result<(), ArithmeticFault> {
     for l in lanes_of(mask) {
         let value = unsigned_one(op, a.0[l], b.0[l]);
         out.0[l] = value.map_err(|kind| arithmetic(l, kind))?;

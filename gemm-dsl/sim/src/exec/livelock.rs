@@ -8,7 +8,7 @@
 
 /// The state of a warp, or of all warps of a block, to which it may come back.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spin {
+pub(crate) struct LivelockDetector {
     /// What had happened at the last look.
     events: u64,
     /// How often there has been a look since, and the state at one of those times: some of it, and all.
@@ -16,7 +16,7 @@ pub(crate) struct Spin {
     state: Option<(u64, u64)>,
 }
 
-impl Spin {
+impl LivelockDetector {
     /// Whether nothing has happened since this was asked last; what has is known by its number.
     pub(crate) fn is_quiet(&mut self, events: u64) -> bool {
         let quiet = self.events == events;

@@ -4,16 +4,16 @@ use super::frames::Frames;
 use super::lanes::{Lanes, WideLanes};
 use crate::counters::traffic::Traffic;
 use crate::counters::{Executions, Profile};
-use crate::exec::budget::Meter;
-use crate::exec::interleaving::{Random, Turns};
-use crate::exec::undo_log::Journal;
-use crate::exec::warpgroup::{Flight, Limits, Warpgroups};
+use crate::exec::budget::Budget;
+use crate::exec::interleaving::{Interleaving, Random};
+use crate::exec::undo_log::UndoLog;
+use crate::exec::warpgroup::{Flight, RegisterLimits, Warpgroups};
 use crate::launch::Launch;
-use crate::lower::code::{Code, Instr, Round, Slots};
+use crate::lower::code::{Code, Instr, LoopIndex, Slots};
 use crate::mask::{ALL, WARP};
-use crate::observe::groups::Patterns;
-use crate::observe::{Observer, Request, Stopped, Sync};
-use crate::race::detector::{Between, Race};
+use crate::observe::groups::GroupCache;
+use crate::observe::{BoxedTrap, Observer, Request, Sync};
+use crate::race::detector::{InterBlock, Race};
 use crate::race::init::Init;
 use crate::race::mbarrier::Mbarriers;
 use crate::race::shadow::Shadow;
@@ -82,7 +82,7 @@ impl Observer for Observers<'_> {
     }
 
     #[inline]
-    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
         self.init.access(request)?;
         if self.looks_for_races {
             self.race.access(request)?;
@@ -98,7 +98,7 @@ impl Observer for Observers<'_> {
 }
 
 /// The shared memory of a block of a cluster, and what watches over it, while warps of another block run.
-struct Parked {
+struct ParkedBlock {
     shared: Vec<u32>,
     init: Init,
     shadow: Shadow,
@@ -111,14 +111,14 @@ pub(crate) struct Machine<'l> {
     pub(crate) arch: Arch,
     pub(crate) shared: Vec<u32>,
     /// For each block of the cluster but the one of the warp that runs, what is its own.
-    parked: Vec<Parked>,
+    parked: Vec<ParkedBlock>,
     /// The barriers in shared memory.
     pub(crate) mbarriers: Mbarriers,
     /// What the warps of each warpgroup execute together.
     pub(crate) warpgroups: Warpgroups,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RegisterLimits,
     pub(crate) observers: Observers<'l>,
-    pub(crate) patterns: Patterns,
+    pub(crate) group_cache: GroupCache,
     executions: Executions,
     /// Takes down what happens, if somebody watches.
     pub(crate) recorder: Option<Box<Recorder<'l>>>,
@@ -144,7 +144,7 @@ pub(crate) struct Machine<'l> {
     /// `else` go before the others.
     pub(crate) reversed: bool,
     /// How the warps of the block take turns, and what is drawn for it.
-    pub(crate) turns: Turns,
+    pub(crate) turns: Interleaving,
     pub(crate) random: Random,
     /// How often warps have handed over behind an atomic.
     handed: u32,
@@ -152,19 +152,19 @@ pub(crate) struct Machine<'l> {
     /// before writes are looked at.
     pub(crate) asked: Option<u32>,
     /// What the block has written to global memory, if it is to be run again.
-    pub(crate) journal: Option<Journal>,
-    pub(crate) meter: &'l Meter,
+    pub(crate) undo_log: Option<UndoLog>,
+    pub(crate) budget: &'l Budget,
 }
 
 impl<'l> Machine<'l> {
     pub(crate) fn new(
         launch: &'l Launch<'l>,
         code: &'l Code<'l>,
-        between: Between<'l>,
-        meter: &'l Meter,
+        between: InterBlock<'l>,
+        budget: &'l Budget,
     ) -> Self {
         let race = Race::new(launch, code, between);
-        let parked = |rank: u32| Parked {
+        let parked = |rank: u32| ParkedBlock {
             shared: if rank == 0 { Vec::new() } else { vec![0; launch.shared.words as usize] },
             init: Init::new(if rank == 0 { 0 } else { launch.shared.elements }),
             shadow: race.shadow(),
@@ -177,7 +177,7 @@ impl<'l> Machine<'l> {
             shared: vec![0; launch.shared.words as usize],
             mbarriers: Mbarriers::default(),
             warpgroups: Warpgroups::default(),
-            limits: Limits::default(),
+            limits: RegisterLimits::default(),
             observers: Observers {
                 looks_for_races: !launch.unchecked,
                 init: Init::new(launch.shared.elements),
@@ -186,10 +186,10 @@ impl<'l> Machine<'l> {
                     launch.warps(),
                     launch.cluster(),
                     code.stmts.len(),
-                    code.roles.as_deref(),
+                    code.fates.as_deref(),
                 ),
             },
-            patterns: Patterns::new(code.accesses),
+            group_cache: GroupCache::new(code.accesses),
             executions: Executions::new(&code.sites, code.stmts.len()),
             recorder: launch.watched.any().then(|| {
                 let (warps, blocks) = (launch.warps(), launch.cluster());
@@ -207,12 +207,12 @@ impl<'l> Machine<'l> {
             careful: false,
             meetings: 0,
             reversed: false,
-            turns: Turns::Forward,
+            turns: Interleaving::Forward,
             random: Random::new(0),
             handed: 0,
             asked: None,
-            journal: None,
-            meter,
+            undo_log: None,
+            budget,
         }
     }
 
@@ -231,11 +231,11 @@ impl<'l> Machine<'l> {
         let warps = (blocks * launch.warps()) as usize;
         self.warpgroups.begin(warps);
         self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
-        (self.careful, self.meetings, self.handed) = (self.journal.is_some(), 0, 0);
+        (self.careful, self.meetings, self.handed) = (self.undo_log.is_some(), 0, 0);
         if let Some(recorder) = &mut self.recorder {
             let numbers = (0..blocks).map(|rank| launch.of_cluster(cluster, rank));
             let numbered = numbers.map(|number| (number, launch.block(number)));
-            recorder.begin(numbered, self.turns == Turns::Forward);
+            recorder.begin(numbered, self.turns == Interleaving::Forward);
         }
     }
 
@@ -262,10 +262,10 @@ impl<'l> Machine<'l> {
         let lane = mask.trailing_zeros() as usize % WARP;
         let rounds = code.rounds[instr.rounds as usize].iter().map(|(var, at)| {
             let value = match *at {
-                Round::Static(value) => value,
-                Round::Uniform(slot) => regs.uniforms[slot as usize],
-                Round::Lane(slot) => (regs.lanes[slot as usize].0[lane] as i32).into(),
-                Round::Wide(slot) => regs.wides[slot as usize][lane] as i64,
+                LoopIndex::Static(value) => value,
+                LoopIndex::Uniform(slot) => regs.uniforms[slot as usize],
+                LoopIndex::Lane(slot) => (regs.lanes[slot as usize].0[lane] as i32).into(),
+                LoopIndex::Wide(slot) => regs.wides[slot as usize][lane] as i64,
             };
             (*var, value)
         });
@@ -283,7 +283,7 @@ impl<'l> Machine<'l> {
         let mut profile = Profile { total, statements, compiled_statements, ..Profile::default() };
         self.executions.charge(&self.code.sites, &mut profile.statements);
         profile.statements.iter().for_each(|of| profile.total += *of);
-        profile.executions = self.code.roles.is_some().then_some(self.executions);
+        profile.executions = self.code.fates.is_some().then_some(self.executions);
         profile
     }
 
@@ -300,12 +300,12 @@ impl<'l> Machine<'l> {
     /// Whether a warp hands over to others behind an atomic.
     pub(crate) fn hands_over(&mut self) -> bool {
         match self.turns {
-            Turns::Forward | Turns::Reversed => false,
-            Turns::Interleaved { .. } => {
+            Interleaving::Forward | Interleaving::Reversed => false,
+            Interleaving::Interleaved { .. } => {
                 self.handed = self.handed.saturating_add(1);
                 self.handed <= IN_STEP || self.random.below(2) == 0
             }
-            Turns::Shuffled(_) => self.random.below(2) == 0,
+            Interleaving::Shuffled(_) => self.random.below(2) == 0,
         }
     }
 
@@ -331,7 +331,7 @@ impl<'l> Machine<'l> {
     }
 
     fn exchange(&mut self, rank: u32) {
-        let Parked { shared, init, shadow } = &mut self.parked[rank as usize];
+        let ParkedBlock { shared, init, shadow } = &mut self.parked[rank as usize];
         std::mem::swap(shared, &mut self.shared);
         std::mem::swap(init, &mut self.observers.init);
         std::mem::swap(shadow, &mut self.observers.race.shared);

@@ -5,10 +5,10 @@ use super::machine::{Machine, Registers};
 use crate::error::{FaultKind, MbarrierFault, Position};
 use crate::lower::code::{Barriers, Mbarrier, MbarrierOp, TensorCopy};
 use crate::mask::{WARP, lanes_of};
-use crate::observe::{Stopped, stop};
+use crate::observe::{BoxedTrap, trap};
 use crate::race::mbarrier::Arrival;
 use crate::region::Region;
-use crate::trace::{Boxed, Did};
+use crate::trace::{Action, BoxCopy};
 use gemm_dsl::ir::{ProxyFence, Space};
 
 /// The rows of a box of which it is recorded where they lie.
@@ -16,7 +16,7 @@ const ROWS: u64 = 8;
 
 /// A barrier at which a warp waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Awaited {
+pub(crate) struct AwaitedPhase {
     /// Its number among all.
     pub(crate) slot: u32,
     pub(crate) parity: u32,
@@ -29,7 +29,7 @@ impl Machine<'_> {
         at: &Barriers,
         regs: &Registers,
         mask: u32,
-    ) -> Result<[usize; WARP], Stopped> {
+    ) -> Result<[usize; WARP], BoxedTrap> {
         let index = self.distances(&at.index, regs, mask)?;
         let (first, count) = self.launch.mbarrier_numbers[at.declaration as usize];
         for lane in lanes_of(mask) {
@@ -39,7 +39,7 @@ impl Machine<'_> {
                 let (buffer, space) = (name.clone(), Space::Shared);
                 let place = Position { buffer, space, index, at: None };
                 let (extents, width) = (vec![count.into()], 1);
-                return Err(stop(lane as u32, FaultKind::OutOfBounds { place, extents, width }));
+                return Err(trap(lane as u32, FaultKind::OutOfBounds { place, extents, width }));
             }
         }
         let first = self.slot_in(first as usize, self.rank);
@@ -80,19 +80,19 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn wrong(&self, lane: usize, slot: usize, wrong: MbarrierFault) -> Stopped {
-        stop(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
+    fn wrong(&self, lane: usize, slot: usize, wrong: MbarrierFault) -> BoxedTrap {
+        trap(lane as u32, self.at_barrier(slot, self.warp / self.launch.warps(), wrong))
     }
 
     /// Has those who watch see what was done at a barrier, and whether it completed the phase that there was before.
-    fn did_at(&mut self, slot: usize, phase: u32, did: impl FnOnce(u32) -> Did) {
+    fn did_at(&mut self, slot: usize, phase: u32, did: impl FnOnce(u32) -> Action) {
         let rank = self.rank_of_barrier(slot);
         let barrier = slot as u32 % self.launch.mbarriers();
         let is_over = self.mbarriers.state(slot).phase > phase;
         if let Some(recorder) = self.recorder() {
             recorder.did(rank, did(barrier));
             if is_over {
-                recorder.did(rank, Did::Completed { barrier, phase });
+                recorder.did(rank, Action::Completed { barrier, phase });
             }
         }
     }
@@ -103,7 +103,7 @@ impl Machine<'_> {
         barrier: &Mbarrier,
         regs: &Registers,
         mask: u32,
-    ) -> Result<Option<Awaited>, Stopped> {
+    ) -> Result<Option<AwaitedPhase>, BoxedTrap> {
         let slots = self.barriers(&barrier.at, regs, mask)?;
         let first = self.warp as usize * WARP;
         match &barrier.op {
@@ -113,7 +113,7 @@ impl Machine<'_> {
                     let made = self.mbarriers.make(clocks, at, *count);
                     made.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                     let arrivals = *count;
-                    self.did_at(slots[lane], 0, |barrier| Did::Made { barrier, arrivals });
+                    self.did_at(slots[lane], 0, |barrier| Action::Made { barrier, arrivals });
                 }
             }
             MbarrierOp::Arrive(bytes) => {
@@ -129,7 +129,7 @@ impl Machine<'_> {
                     let arrived = self.mbarriers.arrive(clocks, at, arrival);
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                     let bytes = bytes[lane];
-                    self.did_at(slots[lane], phase, |barrier| Did::Arrived { barrier, bytes });
+                    self.did_at(slots[lane], phase, |barrier| Action::Arrived { barrier, bytes });
                 }
             }
             MbarrierOp::ArriveRemote(block, relaxed) => {
@@ -138,7 +138,7 @@ impl Machine<'_> {
                     let count = self.launch.cluster();
                     if blocks[lane] >= count.into() {
                         let (block, blocks) = (blocks[lane] as i64, count);
-                        return Err(stop(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
+                        return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
                     }
                     let rank = blocks[lane] as u32;
                     let at = (self.slot_in(slots[lane], rank), first + lane);
@@ -154,7 +154,7 @@ impl Machine<'_> {
                         }
                     };
                     arrived.map_err(|wrong| self.wrong(lane, at.0, wrong))?;
-                    self.did_at(at.0, phase, |barrier| Did::Arrived { barrier, bytes: 0 });
+                    self.did_at(at.0, phase, |barrier| Action::Arrived { barrier, bytes: 0 });
                 }
             }
             MbarrierOp::Wait(parity) => {
@@ -165,7 +165,7 @@ impl Machine<'_> {
                     let lacking = lacking.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                     if lacking {
                         let (slot, parity) = (slots[lane] as u32, parity[lane] as u32);
-                        return Ok(Some(Awaited { slot, parity }));
+                        return Ok(Some(AwaitedPhase { slot, parity }));
                     }
                 }
                 let mut left = mask;
@@ -180,7 +180,7 @@ impl Machine<'_> {
                     self.mbarriers.wait(clocks, model, slot, threads.into_iter());
                     let now = self.mbarriers.state(slot).phase;
                     let phase = i64::from(now) - 1;
-                    self.did_at(slot, now, |barrier| Did::Waited { barrier, phase });
+                    self.did_at(slot, now, |barrier| Action::Waited { barrier, phase });
                 }
             }
         }
@@ -206,7 +206,7 @@ impl Machine<'_> {
         copy: &TensorCopy,
         regs: &Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let slots = self.barriers(&copy.barrier, regs, mask)?;
         let mut at = Vec::with_capacity(copy.at.len());
         for index in &copy.at {
@@ -222,7 +222,7 @@ impl Machine<'_> {
             let set = blocks[lane];
             if set == 0 || set >> count != 0 {
                 let (mask, blocks) = (set as i64, count);
-                return Err(stop(lane as u32, FaultKind::NoSuchBlocks { mask, blocks }));
+                return Err(trap(lane as u32, FaultKind::NoSuchBlocks { mask, blocks }));
             }
             let start = self.start_of_box(copy, offsets[lane], lane)?;
             let at: Vec<i64> = at.iter().map(|along| along[lane] as i64).collect();
@@ -246,7 +246,7 @@ impl Machine<'_> {
         at: &[i64],
         start: u32,
         (lane, slot): (usize, usize),
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let (slot, thread) = (self.slot_in(slot, self.rank), self.warp as usize * WARP + lane);
         let to = self.region(&copy.to);
         let (count, size) = (copy.tile.iter().product::<u64>(), to.elem.size());
@@ -260,7 +260,7 @@ impl Machine<'_> {
         let from_start = index * i64::from(size);
         if from_start % 16 != 0 {
             let kind = FaultKind::MisalignedBox { index, bytes: from_start };
-            return Err(stop(lane as u32, kind));
+            return Err(trap(lane as u32, kind));
         }
         self.move_box(copy, at, to, start);
         self.happened += 1;
@@ -284,14 +284,14 @@ impl Machine<'_> {
             let (from, into, tile) = (copy.from as usize, copy.to.region as usize, &copy.tile);
             self.did_at(slot, phase, |barrier| {
                 let (tile, first) = (tile.clone(), start);
-                Did::Boxed(Boxed { barrier, from, at, tile, to: into, first, bytes, parts })
+                Action::BoxCopy(BoxCopy { barrier, from, at, tile, to: into, first, bytes, parts })
             });
         }
         Ok(())
     }
 
     /// The element of a shared array at which a box begins that is inside of it.
-    fn start_of_box(&self, copy: &TensorCopy, offset: u32, lane: usize) -> Result<u32, Stopped> {
+    fn start_of_box(&self, copy: &TensorCopy, offset: u32, lane: usize) -> Result<u32, BoxedTrap> {
         let to = self.region(&copy.to);
         let start = to.exchanged(offset);
         // A box that is one element deep may go to an array without that dimension.
@@ -304,7 +304,7 @@ impl Machine<'_> {
             inside &= u64::from(start) / stride % dim + extent <= *dim;
         }
         if !inside {
-            return Err(stop(
+            return Err(trap(
                 lane as u32,
                 FaultKind::BoxOutside {
                     place: to.element(offset),
@@ -319,7 +319,7 @@ impl Machine<'_> {
             true => Ok(start),
             false => {
                 let place = to.element(offset);
-                Err(stop(lane as u32, FaultKind::MisalignedTile { place, bytes }))
+                Err(trap(lane as u32, FaultKind::MisalignedTile { place, bytes }))
             }
         }
     }

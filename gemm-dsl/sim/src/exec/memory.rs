@@ -8,11 +8,11 @@ pub(crate) use parts::{part, words_of};
 
 use super::lanes::{Lanes, WideLanes};
 use super::machine::{Machine, Registers};
-use crate::buffer::stretches::Stretches;
+use crate::buffer::stretches::NumberedMemory;
 use crate::error::{FaultKind, Position};
-use crate::lower::code::{Index, Memory, Value};
+use crate::lower::code::{Index, Memory, StoredValue};
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
-use crate::observe::{AccessKind, Observer, Request, Stopped, stop};
+use crate::observe::{AccessKind, BoxedTrap, Observer, Request, trap};
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-    ) -> Result<Offsets, Stopped> {
+    ) -> Result<Offsets, BoxedTrap> {
         if let Some(pointer) = &memory.pointer {
             return self.pointed(memory, pointer, regs, mask);
         }
@@ -88,7 +88,7 @@ impl<'l> Machine<'l> {
         if wrong != 0 {
             let lane = wrong.trailing_zeros();
             let index = self.index_of(memory, regs, (mask, lane))?;
-            return Err(stop(lane, region.out_of_bounds(index, memory.vector)));
+            return Err(trap(lane, region.out_of_bounds(index, memory.vector)));
         }
         if region.swizzle.is_some() {
             offsets = offsets.map(|o| region.exchanged(o));
@@ -100,7 +100,7 @@ impl<'l> Machine<'l> {
                 let index = self.index_of(memory, regs, (mask, lane))?;
                 let at = Some(offsets[lane as usize].into());
                 let place = Position { at, ..region.nowhere(index) };
-                return Err(stop(lane, FaultKind::Misaligned { place }));
+                return Err(trap(lane, FaultKind::Misaligned { place }));
             }
         }
         Ok(offsets)
@@ -114,10 +114,10 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-    ) -> Result<Offsets, Stopped> {
+    ) -> Result<Offsets, BoxedTrap> {
         let offsets = match self.offsets(memory, regs, mask) {
             Ok(offsets) => offsets,
-            Err(stop) => return Err(self.refused(kind, memory, regs, mask, stop)),
+            Err(trap) => return Err(self.refused(kind, memory, regs, mask, trap)),
         };
         self.observe(kind, memory, &offsets, mask)?;
         Ok(offsets)
@@ -129,12 +129,12 @@ impl<'l> Machine<'l> {
         memory: &Memory,
         offsets: &Offsets,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let region = self.region(memory);
         if self.careful && kind.reads() {
             self.asked = Some(self.stmt);
         }
-        let groups = self.patterns.groups(memory.access, offsets, mask);
+        let groups = self.group_cache.groups(memory.access, offsets, mask);
         let request = Request {
             kind,
             buffer: memory.region as usize,
@@ -160,7 +160,7 @@ impl<'l> Machine<'l> {
         regs: &Registers,
         mask: u32,
         kind: AccessKind,
-    ) -> Result<(Offsets, &'l Region), Stopped> {
+    ) -> Result<(Offsets, &'l Region), BoxedTrap> {
         Ok((self.accessed(kind, memory, regs, mask)?, self.region(memory)))
     }
 
@@ -172,9 +172,9 @@ impl<'l> Machine<'l> {
         mask: u32,
         kind: AccessKind,
         out: &mut Lanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
-        let words = region.memory.as_ref().map(Stretches::words);
+        let words = region.memory.as_ref().map(NumberedMemory::words);
         match (words, region.elem.size()) {
             (None, 4) => {
                 for l in lanes_of(mask) {
@@ -203,7 +203,7 @@ impl<'l> Machine<'l> {
         mask: u32,
         kind: AccessKind,
         out: &mut WideLanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
         for l in lanes_of(mask) {
             out[l] = self.bits(region, offsets[l]);
@@ -219,7 +219,7 @@ impl<'l> Machine<'l> {
         mask: u32,
         kind: AccessKind,
         out: &mut Quad,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let (offsets, region) = self.reading(memory, regs, mask, kind)?;
         match &region.memory {
             None => {
@@ -286,10 +286,10 @@ impl<'l> Machine<'l> {
     pub(crate) fn store(
         &mut self,
         memory: &Memory,
-        value: &Value,
+        value: &StoredValue,
         regs: &Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let mut values = Quad::default();
         self.value(value, regs, mask, &mut values)?;
         let offsets = self.accessed(AccessKind::Write, memory, regs, mask)?;
@@ -300,23 +300,23 @@ impl<'l> Machine<'l> {
     /// Evaluates what a store writes: the words of a vector, or one value, its low word first.
     pub(crate) fn value(
         &mut self,
-        value: &Value,
+        value: &StoredValue,
         regs: &Registers,
         mask: u32,
         out: &mut Quad,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         match value {
-            Value::Lane(lane) => {
+            StoredValue::Lane(lane) => {
                 let mut buffer = Lanes::ZERO;
                 out[0] = *self.lane(lane, regs, mask, &mut buffer)?;
             }
-            Value::Wide(wide) => {
+            StoredValue::Wide(wide) => {
                 let mut value = [0; WARP];
                 self.wide(wide, regs, mask, &mut value)?;
                 out[0].0 = value.map(|v| v as u32);
                 out[1].0 = value.map(|v| (v >> 32) as u32);
             }
-            Value::Vector(vector) => self.vector(vector, regs, mask, out)?,
+            StoredValue::Vector(vector) => self.vector(vector, regs, mask, out)?,
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl<'l> Machine<'l> {
             let of = |lane: usize| values[..count].iter().map(move |word| word.0[lane]);
             recorder.wrote(lanes_of(mask).flat_map(of));
         }
-        let words = region.memory.as_ref().and_then(Stretches::words);
+        let words = region.memory.as_ref().and_then(NumberedMemory::words);
         match (&region.memory, words, memory.vector) {
             (None, _, true) => {
                 for l in lanes_of(mask) {
@@ -385,9 +385,9 @@ impl<'l> Machine<'l> {
                 let old = self.bits(region, at);
                 changes |= old != part_bits(region.elem, &words, i as usize);
                 if region.memory.is_some()
-                    && let Some(journal) = &mut self.journal
+                    && let Some(undo_log) = &mut self.undo_log
                 {
-                    journal.note((memory.region as usize, at), old);
+                    undo_log.note((memory.region as usize, at), old);
                 }
             }
         }
@@ -403,7 +403,7 @@ impl<'l> Machine<'l> {
         valid: u32,
         regs: &Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let mut values = Quad::default();
         if valid != 0 {
             if source.vector {

@@ -5,7 +5,7 @@ use super::machine::{Machine, Registers};
 use super::memory::Quad;
 use crate::lower::code::{Fragment, LoadMatrix, Mma};
 use crate::mask::{ALL, WARP};
-use crate::observe::{AccessKind, Stopped};
+use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::slots_of;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
 use gemm_dsl::target::tensor_core::{Format, Operand};
@@ -30,7 +30,7 @@ impl Machine<'_> {
         mma: &Mma,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.converged(MULTIPLY, mask)?;
         let terms = mma.format.terms();
         let a = self.lines::<{ Matrix::ROWS }, { Matrix::OF_A }>(
@@ -67,7 +67,7 @@ impl Machine<'_> {
         fragment: &Fragment,
         place: fn(usize, usize) -> (usize, usize),
         regs: &Registers,
-    ) -> Result<Lines<N>, Stopped> {
+    ) -> Result<Lines<N>, BoxedTrap> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
         let mut lines = [[Operand::Nan; TERMS]; N];
@@ -91,7 +91,7 @@ impl Machine<'_> {
         load: &LoadMatrix,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.converged(LOAD, mask)?;
         let count = usize::from(load.count);
         // One lane for each row says where it lies.
@@ -124,7 +124,7 @@ impl Machine<'_> {
         &mut self,
         fragment: &Fragment,
         regs: &Registers,
-    ) -> Result<[[u32; COUNT]; WARP], Stopped> {
+    ) -> Result<[[u32; COUNT]; WARP], BoxedTrap> {
         let first = match fragment.slot {
             Some(slot) => [slot; WARP],
             None => {
@@ -141,7 +141,7 @@ impl Machine<'_> {
         &self,
         slots: &[[u32; COUNT]; WARP],
         regs: &Registers,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let mut lanes = slots.iter().enumerate();
         lanes.try_for_each(|(lane, slots)| {
             slots.iter().try_for_each(|slot| self.ready(*slot, regs, 1 << lane))

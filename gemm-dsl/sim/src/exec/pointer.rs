@@ -3,11 +3,11 @@
 
 use super::lanes::Lanes;
 use super::machine::{Machine, Registers};
-use crate::buffer::stretches::Listed;
+use crate::buffer::stretches::ListedArray;
 use crate::error::FaultKind;
 use crate::lower::code::{Index, Memory, NOWHERE, Pointer};
 use crate::mask::{WARP, lanes_of};
-use crate::observe::{Stopped, stop};
+use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
 
 /// The bits below the number of the array, in the word of a pointer into a list.
@@ -20,7 +20,7 @@ impl Machine<'_> {
         index: &Index,
         regs: &Registers,
         mask: u32,
-    ) -> Result<[u64; WARP], Stopped> {
+    ) -> Result<[u64; WARP], BoxedTrap> {
         Ok(match index {
             Index::Uniform { value, .. } => [self.uniform(value, regs, mask)? as u64; WARP],
             Index::I32(lane) => {
@@ -41,7 +41,7 @@ impl Machine<'_> {
         pointer: &Pointer,
         regs: &Registers,
         mask: u32,
-    ) -> Result<[u32; WARP], Stopped> {
+    ) -> Result<[u32; WARP], BoxedTrap> {
         let Some(index) = &pointer.index else {
             return Ok([pointer.first; WARP]);
         };
@@ -50,7 +50,7 @@ impl Machine<'_> {
             if index[lane] >= pointer.count.into() {
                 let kind =
                     FaultKind::NoSuchPointer { index: index[lane] as i64, count: pointer.count };
-                return Err(stop(lane as u32, kind));
+                return Err(trap(lane as u32, kind));
             }
         }
         Ok(index.map(|i| pointer.first + i as u32))
@@ -63,7 +63,7 @@ impl Machine<'_> {
         at: &Memory,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let slots = self.slots(pointer, regs, mask)?;
         let region = &self.launch.regions[at.region as usize];
         let mut words = [0u64; WARP];
@@ -92,7 +92,7 @@ impl Machine<'_> {
         nth: &Index,
         regs: &Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let region = &self.launch.regions[list as usize];
         let extents = region.dims[..1].to_vec();
         let nth = self.distances(nth, regs, mask)?;
@@ -101,7 +101,7 @@ impl Machine<'_> {
             Some(lane) => {
                 let place = region.nowhere(vec![(nth[lane] as i64).into()]);
                 let kind = FaultKind::OutOfBounds { place, extents, width: 1 };
-                Err(stop(lane as u32, kind))
+                Err(trap(lane as u32, kind))
             }
         }
     }
@@ -113,7 +113,7 @@ impl Machine<'_> {
         by: &Index,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let slots = self.slots(pointer, regs, mask)?;
         let by = self.distances(by, regs, mask)?;
         for lane in lanes_of(mask) {
@@ -132,7 +132,7 @@ impl Machine<'_> {
         pointer: &Pointer,
         regs: &Registers,
         mask: u32,
-    ) -> Result<[u32; WARP], Stopped> {
+    ) -> Result<[u32; WARP], BoxedTrap> {
         let region = &self.launch.regions[memory.region as usize];
         let (slots, distances) = self.pointers(memory, pointer, regs, mask)?;
         let width = region.width(memory.vector);
@@ -140,10 +140,11 @@ impl Machine<'_> {
         let mut words = [0; WARP];
         for lane in lanes_of(mask) {
             let from = regs.wides[slots[lane] as usize][lane];
-            let Some(Pointed { nth, word, array }) = Pointed::of(region, from, distances[lane])
+            let Some(PointerTarget { nth, word, array }) =
+                PointerTarget::of(region, from, distances[lane])
             else {
                 let name = region.name.clone();
-                return Err(stop(lane as u32, FaultKind::UnsetPointer { into: name }));
+                return Err(trap(lane as u32, FaultKind::UnsetPointer { into: name }));
             };
             if word.checked_add(reach).is_none_or(|last| last >= array.len) {
                 let index = nth.into_iter().chain([(word as i64).into()]).collect();
@@ -152,12 +153,12 @@ impl Machine<'_> {
                     offset: word.wrapping_add(reach),
                     len: array.len,
                 };
-                return Err(stop(lane as u32, kind));
+                return Err(trap(lane as u32, kind));
             }
             let word = array.first + word;
             if memory.vector && !(word + u64::from(region.skew)).is_multiple_of(width.into()) {
                 let place = region.element(word as u32);
-                return Err(stop(lane as u32, FaultKind::Misaligned { place }));
+                return Err(trap(lane as u32, FaultKind::Misaligned { place }));
             }
             words[lane] = word as u32;
         }
@@ -171,7 +172,7 @@ impl Machine<'_> {
         pointer: &Pointer,
         regs: &Registers,
         mask: u32,
-    ) -> Result<([u32; WARP], [u64; WARP]), Stopped> {
+    ) -> Result<([u32; WARP], [u64; WARP]), BoxedTrap> {
         let slots = self.slots(pointer, regs, mask)?;
         let mut distances = [0; WARP];
         for index in &memory.index {
@@ -182,16 +183,16 @@ impl Machine<'_> {
 }
 
 /// Where a lane accesses through a pointer.
-pub(crate) struct Pointed {
+pub(crate) struct PointerTarget {
     /// Of a list, which array.
     pub(crate) nth: Option<i128>,
     /// The element of the array, as its two's complement where it is before the first.
     pub(crate) word: u64,
     /// The array; an empty one where the list has none.
-    pub(crate) array: Listed,
+    pub(crate) array: ListedArray,
 }
 
-impl Pointed {
+impl PointerTarget {
     /// Through what a pointer holds, so far behind it; none where it was never set.
     #[inline]
     pub(crate) fn of(region: &Region, from: u64, distance: u64) -> Option<Self> {
@@ -200,13 +201,13 @@ impl Pointed {
         }
         let word = from.wrapping_add(distance);
         let Some(list) = &region.list else {
-            let array = Listed { first: 0, len: region.len };
+            let array = ListedArray { first: 0, len: region.len };
             return Some(Self { nth: None, word, array });
         };
         // What lies before an array has borrowed from the number of the array.
         let word = word.wrapping_add(1 << (LIST - 1));
         let nth = (word >> LIST) as usize;
-        let none = Listed { first: 0, len: 0 };
+        let none = ListedArray { first: 0, len: 0 };
         let word = (word % (1 << LIST)).wrapping_sub(1 << (LIST - 1));
         let array = list.get(nth).copied().unwrap_or(none);
         Some(Self { nth: Some(nth as i128), word, array })

@@ -8,14 +8,14 @@ pub(crate) type At = (usize, u32);
 
 /// The bits of elements of global memory: those before the first write.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Journal(BTreeMap<At, u64>);
+pub(crate) struct UndoLog(BTreeMap<At, u64>);
 
 fn bits(regions: &[Region], (region, element): At) -> u64 {
     let memory = regions.get(region).and_then(|r| r.memory.as_ref());
     memory.map_or(0, |memory| memory.read(element as usize))
 }
 
-impl Journal {
+impl UndoLog {
     /// An element that holds these bits is about to be written.
     pub(crate) fn note(&mut self, at: At, bits: u64) {
         self.0.entry(at).or_insert(bits);

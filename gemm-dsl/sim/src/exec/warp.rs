@@ -4,12 +4,12 @@ use super::lanes::{Lanes, blend, fma};
 use super::machine::{Machine, Registers};
 use super::memory::Quad;
 use crate::error::FaultKind;
-use crate::exec::budget::Meter;
-use crate::exec::livelock::Spin;
-use crate::exec::mbarrier::Awaited;
-use crate::lower::code::{Code, Copy, NOWHERE, Op};
+use crate::exec::budget::Budget;
+use crate::exec::livelock::LivelockDetector;
+use crate::exec::mbarrier::AwaitedPhase;
+use crate::lower::code::{AsyncCopy, Code, NOWHERE, Op};
 use crate::mask::WARP;
-use crate::observe::{Observer, Stopped, Sync, stop};
+use crate::observe::{BoxedTrap, Observer, Sync, trap};
 use gemm_dsl::ir::Scope;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,12 +20,12 @@ pub(crate) struct Warp {
     pub(crate) regs: Registers,
     pc: usize,
     mask: u32,
-    frames: Vec<Frame>,
+    frames: Vec<BranchFrame>,
     /// Atomics since the warp has let others run.
     atomics: u32,
-    /// Strides of the meter that it has run.
+    /// Strides of the budget that it has run.
     strides: u32,
-    spin: Spin,
+    livelock: LivelockDetector,
     /// The statement that has read memory last, since it may be waiting.
     asked: Option<u32>,
     /// Whether the instruction before this place is a wait that has not ended.
@@ -34,12 +34,12 @@ pub(crate) struct Warp {
 
 /// Behind so many atomics a warp lets others run, for which it may wait.
 const TURN: u32 = 64;
-/// After so many strides of the meter a warp may be going round for ever.
+/// After so many strides of the budget a warp may be going round for ever.
 const PATIENCE: u32 = 8;
 
 /// An `if` or loop that some lanes are in.
 #[derive(Hash)]
-struct Frame {
+struct BranchFrame {
     /// The lanes to go on with after it.
     after: u32,
     /// The lanes that wait for the other branch.
@@ -58,7 +58,7 @@ pub(crate) enum Progress {
     /// A barrier with a name, in the statement of this number.
     Named { barrier: u32, threads: u32, wait: bool, stmt: u32 },
     /// A wait for a phase of a barrier in shared memory, in the statement of this number.
-    Phase { awaited: Awaited, stmt: u32 },
+    Phase { awaited: AwaitedPhase, stmt: u32 },
     /// The statement of this number, of a loop that will not end before something happens.
     Polling(u32),
     /// An atomic or the end of a round, behind which others are to have their turn.
@@ -79,7 +79,7 @@ impl Warp {
             frames: Vec::new(),
             atomics: 0,
             strides: 0,
-            spin: Spin::default(),
+            livelock: LivelockDetector::default(),
             asked: None,
             waits: false,
         }
@@ -93,21 +93,26 @@ impl Warp {
         self.pc = 0;
         self.mask = machine.existing;
         self.frames.clear();
-        (self.atomics, self.strides, self.spin, self.asked) = (0, 0, Spin::default(), None);
+        (self.atomics, self.strides, self.livelock, self.asked) =
+            (0, 0, LivelockDetector::default(), None);
         self.waits = false;
     }
 
     /// Runs to where it must wait or lets others go on, or to the end.
-    pub(crate) fn run(&mut self, machine: &mut Machine<'_>) -> Result<Progress, Stopped> {
+    pub(crate) fn run(&mut self, machine: &mut Machine<'_>) -> Result<Progress, BoxedTrap> {
         machine.turn_to(self.number);
         machine.asked = self.asked;
         let mut steps = 0;
         let reached = self.run_on(machine, &mut steps)?;
         self.asked = machine.asked;
-        Ok(if machine.meter.charge(steps) { reached } else { Progress::Spent })
+        Ok(if machine.budget.charge(steps) { reached } else { Progress::Spent })
     }
 
-    fn run_on(&mut self, machine: &mut Machine<'_>, steps: &mut u64) -> Result<Progress, Stopped> {
+    fn run_on(
+        &mut self,
+        machine: &mut Machine<'_>,
+        steps: &mut u64,
+    ) -> Result<Progress, BoxedTrap> {
         let code = machine.code;
         if self.waits {
             let before = code.instrs.get(self.pc.wrapping_sub(1));
@@ -205,8 +210,8 @@ impl Warp {
                 }
                 Op::Jump(target) => {
                     self.pc = *target as usize;
-                    if *steps >= Meter::STRIDE {
-                        if !machine.meter.charge(std::mem::take(steps)) {
+                    if *steps >= Budget::STRIDE {
+                        if !machine.budget.charge(std::mem::take(steps)) {
                             return Ok(Progress::Spent);
                         }
                         return Ok(self.stride(machine, instr.stmt));
@@ -217,13 +222,17 @@ impl Warp {
                     let waiting = mask & !holds;
                     machine.observers.traffic.diverged(instr.stmt, holds != 0 && waiting != 0);
                     if machine.reversed && holds != 0 && waiting != 0 {
-                        self.frames.push(Frame { after: mask, waiting: holds, then: self.pc });
+                        self.frames.push(BranchFrame {
+                            after: mask,
+                            waiting: holds,
+                            then: self.pc,
+                        });
                         self.mask = waiting;
                         // Behind the `Else`, which is for those that come from the first branch.
                         self.pc = *other as usize + 1;
                         continue;
                     }
-                    self.frames.push(Frame { after: mask, waiting, then: 0 });
+                    self.frames.push(BranchFrame { after: mask, waiting, then: 0 });
                     self.mask = holds;
                     if holds == 0 {
                         self.pc = *other as usize;
@@ -237,7 +246,7 @@ impl Warp {
                         self.pc = *end as usize;
                     }
                 }
-                Op::Loop => self.frames.push(Frame { after: mask, waiting: 0, then: 0 }),
+                Op::Loop => self.frames.push(BranchFrame { after: mask, waiting: 0, then: 0 }),
                 Op::Test(test, end) => {
                     let holds = machine.pred(test, regs, mask)?;
                     machine.observers.traffic.diverged(instr.stmt, holds != 0 && holds != mask);
@@ -263,7 +272,7 @@ impl Warp {
                 Op::Assume(cond) => {
                     let broken = mask & !machine.pred(cond, regs, mask)?;
                     if broken != 0 {
-                        return Err(stop(broken.trailing_zeros(), FaultKind::BrokenAssumption));
+                        return Err(trap(broken.trailing_zeros(), FaultKind::BrokenAssumption));
                     }
                 }
                 Op::Barrier(scope) => {
@@ -271,7 +280,7 @@ impl Warp {
                     if absent > 0 {
                         let scope = *scope;
                         let kind = FaultKind::DivergentBarrier { scope, absent };
-                        return Err(stop(mask.trailing_zeros(), kind));
+                        return Err(trap(mask.trailing_zeros(), kind));
                     }
                     match scope {
                         Scope::Block => return Ok(Progress::Barrier(instr.stmt)),
@@ -284,7 +293,7 @@ impl Warp {
                     let absent = (machine.existing & !mask).count_ones();
                     if absent > 0 {
                         let kind = FaultKind::DivergentNamedBarrier { barrier: *barrier, absent };
-                        return Err(stop(mask.trailing_zeros(), kind));
+                        return Err(trap(mask.trailing_zeros(), kind));
                     }
                     let (barrier, threads, wait) = (*barrier, *threads, *wait);
                     return Ok(Progress::Named { barrier, threads, wait, stmt: instr.stmt });
@@ -305,8 +314,8 @@ impl Warp {
                         return Ok(Progress::Turn);
                     }
                 }
-                Op::Copy(copy) => {
-                    let Copy { target, source, guard } = &**copy;
+                Op::AsyncCopy(copy) => {
+                    let AsyncCopy { target, source, guard } = &**copy;
                     let (valid, written) = match guard {
                         Some((guard, or_zero)) => {
                             let valid = machine.pred(guard, regs, mask)?;
@@ -335,8 +344,10 @@ impl Warp {
                 }
                 Op::ProxyFence(fence) => machine.proxy_fence(*fence, mask),
                 Op::Wgmma(wgmma) => machine.wgmma(wgmma, regs, mask)?,
-                Op::Sums(op) => machine.sums(op, regs, mask)?,
-                Op::Touch { array, declared } => machine.touch(*array, *declared, regs, mask)?,
+                Op::WgmmaSync(op) => machine.wgmma_sync(op, regs, mask)?,
+                Op::UseAccumulators { array, declared } => {
+                    machine.touch(*array, *declared, regs, mask)?
+                }
                 Op::Commit => {
                     let warp = self.number;
                     machine.observers.sync(Sync::Commit { warp, mask });
@@ -350,12 +361,12 @@ impl Warp {
         }
         if let Some(other) = machine.warpgroups.leave(self.number) {
             let other = Some(code.text(other));
-            return Err(stop(0, FaultKind::WarpgroupApart { other }));
+            return Err(trap(0, FaultKind::WarpgroupApart { other }));
         }
         Ok(Progress::Exit)
     }
 
-    /// Lets others run after a stride of the meter, for which the warp may wait by loads alone.
+    /// Lets others run after a stride of the budget, for which the warp may wait by loads alone.
     #[cold]
     fn stride(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
         self.strides += 1;
@@ -369,14 +380,14 @@ impl Warp {
     /// Lets others run, in this statement: until something happens, if the warp goes round in vain.
     #[cold]
     fn hand_over(&mut self, machine: &mut Machine<'_>, stmt: u32) -> Progress {
-        if !self.spin.is_quiet(machine.events()) {
+        if !self.livelock.is_quiet(machine.events()) {
             // Whatever it has asked before, it may ask for something else now.
             machine.asked = None;
             return Progress::Turn;
         }
-        let (code, mut spin) = (machine.code, self.spin);
-        let in_vain = spin.again(self.brief(code), || self.state(code));
-        self.spin = spin;
+        let (code, mut livelock) = (machine.code, self.livelock);
+        let in_vain = livelock.again(self.brief(code), || self.state(code));
+        self.livelock = livelock;
         // It waits by what it asks, not by what it does between two questions.
         if in_vain { Progress::Polling(machine.asked.unwrap_or(stmt)) } else { Progress::Turn }
     }

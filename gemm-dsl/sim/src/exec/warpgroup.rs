@@ -5,9 +5,9 @@ mod flight;
 mod limits;
 mod steps;
 
-pub(crate) use flight::{Flight, Sums};
-pub(crate) use limits::Limits;
-pub(crate) use steps::{Apart, Step, Tiles, Warpgroups};
+pub(crate) use flight::{Accumulators, Flight};
+pub(crate) use limits::RegisterLimits;
+pub(crate) use steps::{OperandTiles, WarpgroupDivergence, WarpgroupStep, Warpgroups};
 
 use gemm_dsl::ir::Wgmma as Matrix;
 

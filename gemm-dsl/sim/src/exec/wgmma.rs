@@ -8,12 +8,14 @@
 
 use super::machine::{Machine, Registers};
 use crate::error::FaultKind;
-use crate::exec::warpgroup::{Apart, Step, Sums, Tiles, WARPS};
-use crate::lower::code::{SumsOp, Tile, Wgmma};
+use crate::exec::warpgroup::{
+    Accumulators, OperandTiles, WARPS, WarpgroupDivergence, WarpgroupStep,
+};
+use crate::lower::code::{Tile, Wgmma, WgmmaSyncOp};
 use crate::mask::{ALL, WARP};
-use crate::observe::{Stopped, stop};
+use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
-use crate::trace::{Did, Operand as Read};
+use crate::trace::{Action, Operand as Read};
 use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
 use gemm_dsl::target::tensor_core::{Format, Operand};
 use std::rc::Rc;
@@ -30,47 +32,47 @@ impl Machine<'_> {
         mask: u32,
         operands: [u32; 2],
         accumulates: bool,
-    ) -> Result<Option<Rc<Tiles>>, Stopped> {
+    ) -> Result<Option<Rc<OperandTiles>>, BoxedTrap> {
         self.converged(NAME, mask)?;
-        let step = Step { stmt: self.stmt, operands, accumulates };
+        let step = WarpgroupStep { stmt: self.stmt, operands, accumulates };
         match self.warpgroups.step(self.warp, step) {
             Ok(tiles) => Ok(tiles.clone()),
-            Err(Apart(other)) => {
+            Err(WarpgroupDivergence(other)) => {
                 let other = other.map(|stmt| self.code.text(stmt));
-                Err(stop(0, FaultKind::WarpgroupApart { other }))
+                Err(trap(0, FaultKind::WarpgroupApart { other }))
             }
         }
     }
 
     /// Executes a fence, a commit, a wait, or a limit of registers.
-    pub(crate) fn sums(
+    pub(crate) fn wgmma_sync(
         &mut self,
-        op: &SumsOp,
+        op: &WgmmaSyncOp,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.together(mask, [0; 2], false)?;
         self.warpgroups.forget(self.warp);
         let flight = &mut regs.flight;
         match op {
-            SumsOp::Limit(limit) => {
+            WgmmaSyncOp::Limit(limit) => {
                 let set = self.limits.set(self.warp, self.stmt, *limit);
                 let fault = |has| FaultKind::RegisterLimit { limit: *limit, has };
-                set.map_err(|has| stop(0, fault(has)))?;
+                set.map_err(|has| trap(0, fault(has)))?;
             }
-            SumsOp::Fence(arrays) => {
+            WgmmaSyncOp::Fence(arrays) => {
                 for array in arrays {
                     if !flight.fenced.contains(array) {
                         flight.fenced.push(*array);
                     }
                 }
             }
-            SumsOp::Commit => {
+            WgmmaSyncOp::Commit => {
                 let group = std::mem::take(&mut flight.open);
                 flight.groups.push_back(group);
                 self.observers.race.close_matrix(self.warp);
             }
-            SumsOp::Wait { pending, arrays } => {
+            WgmmaSyncOp::Wait { pending, arrays } => {
                 self.observers.race.await_matrix(self.warp, *pending);
                 while flight.groups.len() > *pending as usize {
                     let group = flight.groups.pop_front().unwrap_or_default();
@@ -85,8 +87,8 @@ impl Machine<'_> {
                 for sums in &there {
                     self.untouched(sums, regs)?;
                 }
-                let there: Vec<Sums> = there;
-                for slot in there.iter().flat_map(Sums::slots) {
+                let there: Vec<Accumulators> = there;
+                for slot in there.iter().flat_map(Accumulators::slots) {
                     regs.ready[slot as usize] = ALL;
                 }
             }
@@ -95,7 +97,7 @@ impl Machine<'_> {
     }
 
     /// Fails if sums that are in flight have been written.
-    fn untouched(&self, sums: &Sums, regs: &Registers) -> Result<(), Stopped> {
+    fn untouched(&self, sums: &Accumulators, regs: &Registers) -> Result<(), BoxedTrap> {
         match sums.slots().find(|&slot| regs.ready[slot as usize] != 0) {
             None => Ok(()),
             Some(slot) => Err(self.touched(slot, regs.ready[slot as usize].trailing_zeros())),
@@ -104,8 +106,8 @@ impl Machine<'_> {
 
     /// The fault of a lane that has touched a sum in flight.
     #[cold]
-    pub(crate) fn touched(&self, slot: u32, lane: u32) -> Stopped {
-        stop(lane, FaultKind::SumsInFlight { place: self.position_of(slot) })
+    pub(crate) fn touched(&self, slot: u32, lane: u32) -> BoxedTrap {
+        trap(lane, FaultKind::AccumulatorsInFlight { place: self.position_of(slot) })
     }
 
     /// Notes that statements use an array of sums; `declared` says whether they are made anew.
@@ -115,7 +117,7 @@ impl Machine<'_> {
         declared: bool,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let flight = &mut regs.flight;
         flight.fenced.retain(|of| *of != array);
         if declared && let Some(sums) = flight.in_flight().find(|sums| sums.array == array) {
@@ -131,14 +133,14 @@ impl Machine<'_> {
         wgmma: &Wgmma,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.converged(NAME, mask)?;
         let accumulates = self.pred(&wgmma.accumulate, regs, mask)?;
         let (format, columns) = (wgmma.format, wgmma.columns);
         let a = self.tile(&wgmma.a, Matrix::ROWS, format, regs)?;
         let b = self.tile(&wgmma.b, columns, format, regs)?;
         if accumulates != 0 && accumulates != ALL {
-            return Err(stop(accumulates.trailing_zeros(), FaultKind::OperandsDiffer));
+            return Err(trap(accumulates.trailing_zeros(), FaultKind::OperandsDiffer));
         }
         let accumulates = accumulates != 0;
         let sums = self.changed(wgmma, accumulates, regs)?;
@@ -152,7 +154,7 @@ impl Machine<'_> {
             None => {
                 let a = self.decoded(&a, Matrix::ROWS, format);
                 let b = self.decoded(&b, columns, format);
-                let tiles = Rc::new(Tiles { a, b });
+                let tiles = Rc::new(OperandTiles { a, b });
                 self.warpgroups.remember(self.warp, &tiles);
                 tiles
             }
@@ -178,14 +180,14 @@ impl Machine<'_> {
             let [a, b] = [&a, &b].map(|tile| self.read_as(tile, format));
             let rank = self.rank;
             if let Some(recorder) = self.recorder() {
-                recorder.did(rank, Did::Multiplied { a, b, columns });
+                recorder.did(rank, Action::Multiplied { a, b, columns });
             }
         }
         Ok(())
     }
 
     /// A tile, for those who watch.
-    fn read_as(&self, tile: &Placed, format: Format) -> Read {
+    fn read_as(&self, tile: &PlacedTile, format: Format) -> Read {
         let region = &self.launch.regions[tile.region];
         let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
         let first = (tile.start - region.base * 4) / size;
@@ -210,22 +212,22 @@ impl Machine<'_> {
         wgmma: &Wgmma,
         accumulates: bool,
         regs: &mut Registers,
-    ) -> Result<Sums, Stopped> {
+    ) -> Result<Accumulators, BoxedTrap> {
         let first = match wgmma.d.slot {
             Some(slot) => slot,
             None => {
                 let offsets = self.offsets(&wgmma.d.first, regs, ALL)?;
                 if offsets.iter().any(|offset| *offset != offsets[0]) {
-                    return Err(stop(0, FaultKind::OperandsDiffer));
+                    return Err(trap(0, FaultKind::OperandsDiffer));
                 }
                 self.region(&wgmma.d.first).base + offsets[0]
             }
         };
         let array = wgmma.d.first.region;
-        let sums = Sums { first, count: wgmma.columns / 2, array };
+        let sums = Accumulators { first, count: wgmma.columns / 2, array };
         if !regs.flight.fenced.contains(&array) {
             let buffer = self.region(&wgmma.d.first).name.clone();
-            return Err(stop(0, FaultKind::SumsNotFenced { buffer }));
+            return Err(trap(0, FaultKind::AccumulatorsNotFenced { buffer }));
         }
         let flight = &mut regs.flight;
         // Instructions of one shape may follow one another on the same sums.
@@ -253,10 +255,10 @@ impl Machine<'_> {
         rows: u32,
         format: Format,
         regs: &Registers,
-    ) -> Result<Placed, Stopped> {
+    ) -> Result<PlacedTile, BoxedTrap> {
         let offsets = self.offsets(&tile.first, regs, ALL)?;
         if offsets.iter().any(|offset| *offset != offsets[0]) {
-            return Err(stop(0, FaultKind::OperandsDiffer));
+            return Err(trap(0, FaultKind::OperandsDiffer));
         }
         let region = self.region(&tile.first);
         let size = region.elem.size();
@@ -267,7 +269,7 @@ impl Machine<'_> {
         let inside = u64::from(row + rows) <= region.dims[region.dims.len() - 2]
             && k + format.terms() as u32 <= row_length;
         if !inside {
-            return Err(stop(
+            return Err(trap(
                 0,
                 FaultKind::BoxOutside {
                     place: region.element(offsets[0]),
@@ -280,24 +282,24 @@ impl Machine<'_> {
             true => Ok(()),
             false => {
                 let (place, bytes) = (region.element(offsets[0]), bytes.into());
-                Err(stop(0, FaultKind::MisalignedTile { place, bytes }))
+                Err(trap(0, FaultKind::MisalignedTile { place, bytes }))
             }
         };
         let address = region.base * 4 + start * size;
         aligned(address - k * size, tile.descriptor.stride)?;
         aligned(address, PART)?;
         let (region, descriptor) = (tile.first.region as usize, tile.descriptor);
-        Ok(Placed { region, descriptor, start: address })
+        Ok(PlacedTile { region, descriptor, start: address })
     }
 
     /// Has those who watch see that a warp reads a tile.
     fn read_tile(
         &mut self,
-        tile: &Placed,
+        tile: &PlacedTile,
         rows: u32,
         format: Format,
         region: &Region,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
         for row in 0..rows {
             for part in (0..bytes).step_by(PART as usize) {
@@ -305,7 +307,7 @@ impl Machine<'_> {
                 let elements = first..first + PART / size;
                 if let Some(missing) = self.observers.init.missing(region, elements.clone()) {
                     let place = region.element(missing);
-                    return Err(stop(0, FaultKind::Uninitialised { place }));
+                    return Err(trap(0, FaultKind::Uninitialised { place }));
                 }
                 self.observers.race.matrix_read(self.warp, region, elements)?;
             }
@@ -314,7 +316,7 @@ impl Machine<'_> {
     }
 
     /// The elements of a tile, row by row, that its descriptor selects.
-    fn decoded(&self, tile: &Placed, rows: u32, format: Format) -> Vec<Operand> {
+    fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<Operand> {
         let (terms, size) = (format.terms() as u32, format.bits() / 8);
         let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
         let element = |(row, byte)| {
@@ -326,7 +328,7 @@ impl Machine<'_> {
 }
 
 /// A tile in shared memory.
-struct Placed {
+struct PlacedTile {
     region: usize,
     descriptor: Descriptor,
     /// The address of its first byte, counted from the start of shared memory.

@@ -5,10 +5,10 @@
 
 mod effect;
 
-pub(crate) use effect::{Assigned, Kind, Slot};
+pub(crate) use effect::{Assigned, Slot, SlotKind};
 
 use crate::counters::Site;
-use crate::counters::access_fate::Role;
+use crate::counters::access_fate::AccessFate;
 use crate::error::{Fault, FaultKind};
 use crate::launch::Launch;
 use gemm_dsl::ir::{
@@ -326,7 +326,7 @@ pub(crate) struct Tile {
 
 /// What else a warpgroup executes together. Arrays of sums are the numbers of their buffers.
 #[derive(Clone, Debug)]
-pub(crate) enum SumsOp {
+pub(crate) enum WgmmaSyncOp {
     Fence(Vec<u32>),
     Commit,
     Wait {
@@ -346,7 +346,7 @@ pub(crate) struct Fragment {
 
 /// What a store writes.
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+pub(crate) enum StoredValue {
     Lane(Lane),
     Wide(Wide),
     Vector(Vector),
@@ -354,7 +354,7 @@ pub(crate) enum Value {
 
 /// An asynchronous copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Copy {
+pub(crate) struct AsyncCopy {
     pub(crate) target: Memory,
     pub(crate) source: Memory,
     /// Where it is made, and whether zeros are written elsewhere.
@@ -369,7 +369,7 @@ pub(crate) enum Update {
     Max,
     Exchange,
     /// The operand where the word has these bits.
-    CompareExchange(Value),
+    CompareExchange(StoredValue),
 }
 
 /// An atomic operation.
@@ -377,7 +377,7 @@ pub(crate) enum Update {
 pub(crate) struct Atomic {
     pub(crate) update: Update,
     pub(crate) target: Memory,
-    pub(crate) value: Value,
+    pub(crate) value: StoredValue,
     pub(crate) order: Order,
     pub(crate) scope: Scope,
     /// The slot of the variable that holds the word's former value.
@@ -421,8 +421,8 @@ pub(crate) enum Op {
     Point(Box<(Pointer, Memory)>),
     /// Moves a pointer forward.
     Advance(Box<(Pointer, Index)>),
-    StoreRegister(Box<(Memory, Value)>),
-    Store(Box<(Memory, Value)>),
+    StoreRegister(Box<(Memory, StoredValue)>),
+    Store(Box<(Memory, StoredValue)>),
     /// Continues elsewhere where the condition, the same in all lanes, does not hold.
     Unless(Uniform, u32),
     Jump(u32),
@@ -446,7 +446,7 @@ pub(crate) enum Op {
     },
     Fence(Scope),
     Atomic(Box<Atomic>),
-    Copy(Box<Copy>),
+    AsyncCopy(Box<AsyncCopy>),
     LoadMatrix(Box<LoadMatrix>),
     Mma(Box<Mma>),
     Commit,
@@ -455,9 +455,9 @@ pub(crate) enum Op {
     ProxyFence(ProxyFence),
     TensorCopy(Box<TensorCopy>),
     Wgmma(Box<Wgmma>),
-    Sums(Box<SumsOp>),
+    WgmmaSync(Box<WgmmaSyncOp>),
     /// Statements use an array of sums of matrix instructions, by the number of its buffer; or it is declared.
-    Touch {
+    UseAccumulators {
         array: u32,
         declared: bool,
     },
@@ -479,7 +479,7 @@ pub(crate) struct Instr {
 
 /// Where a loop is: the value of its variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Round {
+pub(crate) enum LoopIndex {
     /// Of a loop that is unrolled.
     Static(i64),
     Uniform(u32),
@@ -498,7 +498,7 @@ pub(crate) struct Slots {
 
 /// The slots of the variables on which depends what a warp does in a loop.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct LoopState {
     pub(crate) uniforms: Vec<u32>,
     pub(crate) lanes: Vec<u32>,
     pub(crate) wides: Vec<u32>,
@@ -510,7 +510,7 @@ pub(crate) struct Held {
 pub(crate) struct Loop {
     /// Its instructions.
     pub(crate) code: Range<usize>,
-    pub(crate) held: Arc<Held>,
+    pub(crate) held: Arc<LoopState>,
 }
 
 /// A kernel, lowered for one launch.
@@ -527,7 +527,7 @@ pub(crate) struct Code<'k> {
     pub(crate) arrays: Slots,
     /// The loops that instructions are in, from the outside in, by the numbers of their variables; none for all if nobody
     /// watches.
-    pub(crate) rounds: Vec<Vec<(usize, Round)>>,
+    pub(crate) rounds: Vec<Vec<(usize, LoopIndex)>>,
     /// The outermost loops, in the order of the code.
     pub(crate) loops: Vec<Loop>,
     pub(crate) functions: Vec<Function>,
@@ -537,7 +537,7 @@ pub(crate) struct Code<'k> {
     /// And whether atomics work on it.
     pub(crate) atomics: Vec<bool>,
     /// What becomes of each access in the machine code, if somebody asks.
-    pub(crate) roles: Option<Vec<Role>>,
+    pub(crate) fates: Option<Vec<AccessFate>>,
 }
 
 /// A thread of a block and the statement that it executes, by their numbers.
@@ -572,7 +572,7 @@ impl Code<'_> {
     }
 
     /// What a warp goes round with that is at this instruction, if it is in a loop.
-    pub(crate) fn state(&self, pc: usize) -> Option<&Held> {
+    pub(crate) fn state(&self, pc: usize) -> Option<&LoopState> {
         let at = self.loops.partition_point(|l| l.code.end <= pc);
         self.loops.get(at).filter(|l| l.code.contains(&pc)).map(|l| &*l.held)
     }

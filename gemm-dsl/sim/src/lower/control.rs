@@ -1,9 +1,9 @@
 //! Lowering of branches and loops.
 
-use super::super::counters::Class;
+use super::super::counters::IrClass;
 use super::Lowering;
 use crate::lower::code;
-use crate::lower::code::{Op, Round, Uniform};
+use crate::lower::code::{LoopIndex, Op, Uniform};
 use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
@@ -20,7 +20,7 @@ impl<'k> Lowering<'_, 'k> {
         let stmt = self.stmt;
         if uniformity::differs(cond, &self.varying) {
             let cond = self.pred(cond);
-            self.cost.add(Class::Branch);
+            self.cost.add(IrClass::Branch);
             let entry = self.emit(Op::If(cond, 0));
             self.block(then);
             self.stmt = stmt;
@@ -37,7 +37,7 @@ impl<'k> Lowering<'_, 'k> {
             self.block(if holds != 0 { then } else { otherwise });
             return;
         }
-        self.cost.add(Class::Branch);
+        self.cost.add(IrClass::Branch);
         let entry = self.emit(Op::Unless(cond, 0));
         self.block(then);
         if otherwise.is_empty() {
@@ -65,11 +65,11 @@ impl<'k> Lowering<'_, 'k> {
         let top = self.here();
         let exit = if divergent {
             let test = self.pred(&l.test);
-            self.cost.add(Class::Branch);
+            self.cost.add(IrClass::Branch);
             self.emit(Op::Test(test, 0))
         } else {
             let test = self.uniform(&l.test);
-            self.cost.add(Class::Branch);
+            self.cost.add(IrClass::Branch);
             self.emit(Op::Unless(test, 0))
         };
         let round = self.round(l.var);
@@ -93,12 +93,12 @@ impl<'k> Lowering<'_, 'k> {
     }
 
     /// Where the value of the variable of a loop is.
-    fn round(&self, var: Var) -> Round {
+    fn round(&self, var: Var) -> LoopIndex {
         let place = self.places[var.id];
         match var.ty {
-            Ty::I32 | Ty::U64 if !self.varying[var.id] => Round::Uniform(place),
-            Ty::U64 => Round::Wide(place),
-            _ => Round::Lane(place),
+            Ty::I32 | Ty::U64 if !self.varying[var.id] => LoopIndex::Uniform(place),
+            Ty::U64 => LoopIndex::Wide(place),
+            _ => LoopIndex::Lane(place),
         }
     }
 
@@ -113,7 +113,7 @@ impl<'k> Lowering<'_, 'k> {
         for &value in &rounds {
             self.statics[l.var.id] = Some(value);
             let here = self.code.instrs.len();
-            self.around.enter(l.var.id, Round::Static(value));
+            self.around.enter(l.var.id, LoopIndex::Static(value));
             self.block(&l.body);
             self.around.leave();
             self.vain += usize::from(here == self.code.instrs.len());

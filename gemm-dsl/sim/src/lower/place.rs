@@ -1,6 +1,6 @@
 //! Lowering of places in memory.
 
-use super::super::counters::Class;
+use super::super::counters::IrClass;
 use super::super::region::slots_of;
 use super::Lowering;
 use crate::lower::code::{Fragment, Index, Memory, Pointer, Uniform};
@@ -11,8 +11,8 @@ impl Lowering<'_, '_> {
     pub(super) fn load(&mut self, access: &Access) -> Memory {
         let memory = self.memory(access);
         match memory.space {
-            Space::Global => self.cost.add(Class::GlobalLoad),
-            Space::Shared => self.cost.add(Class::SharedLoad),
+            Space::Global => self.cost.add(IrClass::GlobalLoad),
+            Space::Shared => self.cost.add(IrClass::SharedLoad),
             Space::Register => {}
         }
         self.code.loaded[memory.region as usize] = true;

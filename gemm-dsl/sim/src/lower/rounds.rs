@@ -1,26 +1,26 @@
 //! Which loops an instruction is in, for who watches it.
 
-use crate::lower::code::Round;
+use crate::lower::code::LoopIndex;
 use std::collections::HashMap;
 
 /// The loops around what is lowered.
-pub(super) struct Around {
+pub(super) struct EnclosingLoops {
     /// Whether anybody wants to know.
     is_wanted: bool,
-    loops: Vec<(usize, Round)>,
+    loops: Vec<(usize, LoopIndex)>,
     /// The number of these loops, if it has been asked for.
     number: Option<u32>,
-    numbers: HashMap<Vec<(usize, Round)>, u32>,
+    numbers: HashMap<Vec<(usize, LoopIndex)>, u32>,
 }
 
-impl Around {
+impl EnclosingLoops {
     pub(super) fn new(is_wanted: bool) -> Self {
         let numbers = HashMap::from([(Vec::new(), 0)]);
         Self { is_wanted, loops: Vec::new(), number: Some(0), numbers }
     }
 
     /// A loop begins, or a round of one that is unrolled.
-    pub(super) fn enter(&mut self, var: usize, round: Round) {
+    pub(super) fn enter(&mut self, var: usize, round: LoopIndex) {
         self.loops.push((var, round));
         self.number = None;
     }
@@ -31,7 +31,7 @@ impl Around {
     }
 
     /// The number of the loops that there are around here, among all such sets.
-    pub(super) fn number(&mut self, known: &mut Vec<Vec<(usize, Round)>>) -> u32 {
+    pub(super) fn number(&mut self, known: &mut Vec<Vec<(usize, LoopIndex)>>) -> u32 {
         if !self.is_wanted {
             return 0;
         }

@@ -9,7 +9,7 @@ use gemm_dsl::ir::{Change, Expr, Loop, Stmt};
 
 /// For each of so many variables, whether it is part of the state in a loop.
 pub(super) fn of_loop(vars: usize, l: &Loop) -> Vec<bool> {
-    let mut pass = Pass { matters: vec![false; vars], changed: true };
+    let mut pass = LoopStatePass { matters: vec![false; vars], changed: true };
     // Each round finds variables of which those found before are made.
     while pass.changed {
         pass.changed = false;
@@ -19,12 +19,12 @@ pub(super) fn of_loop(vars: usize, l: &Loop) -> Vec<bool> {
     pass.matters
 }
 
-struct Pass {
+struct LoopStatePass {
     matters: Vec<bool>,
     changed: bool,
 }
 
-impl Pass {
+impl LoopStatePass {
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Let { var, value } | Stmt::Mut { var, value } | Stmt::Assign { var, value } => {

@@ -14,7 +14,7 @@ pub(crate) fn varying(kernel: &Kernel) -> Vec<bool> {
     // What a function is given may differ from one application to the next.
     let own = kernel.own_variables();
     let varying: Vec<bool> = varying.iter().zip(own).map(|(v, own)| *v || !own).collect();
-    let mut pass = Pass { depth: vec![0; varying.len()], varying, changed: true };
+    let mut pass = UniformityPass { depth: vec![0; varying.len()], varying, changed: true };
     // Optimistic: each round finds variables that depend on those found before.
     while pass.changed {
         pass.changed = false;
@@ -45,14 +45,14 @@ pub(crate) fn differs(expr: &Expr, varying: &[bool]) -> bool {
     differs
 }
 
-struct Pass {
+struct UniformityPass {
     varying: Vec<bool>,
     /// The number of divergent statements around the declaration of a variable.
     depth: Vec<u32>,
     changed: bool,
 }
 
-impl Pass {
+impl UniformityPass {
     fn differs(&self, expr: &Expr) -> bool {
         differs(expr, &self.varying)
     }

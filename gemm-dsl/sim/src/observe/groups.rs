@@ -4,12 +4,12 @@ use crate::mask::{ALL, WARP, lanes_of, mask_where};
 
 /// Lanes grouped by the element that they access.
 #[derive(Clone)]
-pub(crate) struct Groups {
+pub(crate) struct LaneGroups {
     len: usize,
     groups: [(u32, u32); WARP],
 }
 
-impl Groups {
+impl LaneGroups {
     pub(crate) fn new(words: &[u32; WARP], mask: u32) -> Self {
         let mut found = Self { len: 0, groups: [(0, 0); WARP] };
         // Words that rise with the lane are all different: no search is needed.
@@ -51,15 +51,15 @@ impl Groups {
 
 /// How the lanes of each access of a kernel were grouped last. A loop moves an access as a whole, which
 /// leaves its groups as they are, so that most need no search.
-pub(crate) struct Patterns(Vec<Option<Pattern>>);
+pub(crate) struct GroupCache(Vec<Option<CachedGroups>>);
 
-struct Pattern {
+struct CachedGroups {
     mask: u32,
     words: [u32; WARP],
-    groups: Groups,
+    groups: LaneGroups,
 }
 
-impl Patterns {
+impl GroupCache {
     /// Of a kernel with so many accesses.
     pub(crate) fn new(accesses: u32) -> Self {
         Self((0..accesses).map(|_| None).collect())
@@ -67,7 +67,7 @@ impl Patterns {
 
     /// The groups of an access whose lanes start at these words.
     #[inline]
-    pub(crate) fn groups(&mut self, access: u32, words: &[u32; WARP], mask: u32) -> Groups {
+    pub(crate) fn groups(&mut self, access: u32, words: &[u32; WARP], mask: u32) -> LaneGroups {
         let known = &mut self.0[access as usize];
         let first = mask.trailing_zeros() as usize % WARP;
         if let Some(pattern) = known
@@ -83,8 +83,8 @@ impl Patterns {
                 return pattern.groups.moved(by);
             }
         }
-        let groups = Groups::new(words, mask);
-        *known = Some(Pattern { mask, words: *words, groups: groups.clone() });
+        let groups = LaneGroups::new(words, mask);
+        *known = Some(CachedGroups { mask, words: *words, groups: groups.clone() });
         groups
     }
 }

@@ -7,8 +7,8 @@
 //! 24 bytes: there is a write, and nothing since.
 
 use super::clock::Clocks;
-use crate::race::model::{Timeline, Touch};
-use crate::race::release_sequence::Handovers;
+use crate::race::model::{Timeline, WordEffect};
+use crate::race::release_sequence::ReleaseSequences;
 use gemm_dsl::ir::Scope;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -29,14 +29,14 @@ pub(crate) struct Access<'c> {
     pub(crate) block: u32,
     pub(crate) thread: usize,
     pub(crate) on: Timeline,
-    pub(crate) touch: Touch,
+    pub(crate) touch: WordEffect,
     /// Whether it comes after those of its own thread alone.
     pub(crate) exclusive: bool,
 }
 
 /// An earlier access that it is not ordered after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unordered {
+pub(crate) struct UnorderedAccess {
     pub(crate) agent: Agent,
     pub(crate) epoch: u32,
     pub(crate) wrote: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Unordered {
 
 /// The last epoch in which each agent has made an access of one kind.
 #[derive(Clone, Debug)]
-enum Past {
+enum LastEpochs {
     /// In the order of agents.
     Few(Vec<(Agent, u32)>),
     Many(BTreeMap<Agent, u32>),
@@ -53,22 +53,22 @@ enum Past {
 /// So many are few.
 const FEW: usize = 16;
 
-impl Default for Past {
+impl Default for LastEpochs {
     fn default() -> Self {
-        Past::Few(Vec::new())
+        LastEpochs::Few(Vec::new())
     }
 }
 
-impl Past {
+impl LastEpochs {
     fn insert(&mut self, agent: Agent, epoch: u32) {
         match self {
-            Past::Many(many) => _ = many.insert(agent, epoch),
-            Past::Few(few) => match few.binary_search_by_key(&agent, |&(a, _)| a) {
+            LastEpochs::Many(many) => _ = many.insert(agent, epoch),
+            LastEpochs::Few(few) => match few.binary_search_by_key(&agent, |&(a, _)| a) {
                 Ok(at) => few[at].1 = epoch,
                 Err(at) if few.len() < FEW => few.insert(at, (agent, epoch)),
                 Err(_) => {
                     let more = std::iter::once((agent, epoch));
-                    *self = Past::Many(few.drain(..).chain(more).collect());
+                    *self = LastEpochs::Many(few.drain(..).chain(more).collect());
                 }
             },
         }
@@ -79,8 +79,8 @@ impl Past {
     fn find(&self, but: Option<u32>, of: impl Fn(Agent, u32) -> bool) -> Option<(Agent, u32)> {
         let counts = |agent: Agent| but != Some(agent.block);
         match self {
-            Past::Few(few) => few.iter().copied().find(|&(a, e)| counts(a) && of(a, e)),
-            Past::Many(many) => {
+            LastEpochs::Few(few) => few.iter().copied().find(|&(a, e)| counts(a) && of(a, e)),
+            LastEpochs::Many(many) => {
                 let first = |block| Agent { block, number: 0 };
                 let all = (Bound::Unbounded, Bound::Unbounded);
                 let below = |block| (Bound::Unbounded, Bound::Excluded(first(block)));
@@ -95,48 +95,48 @@ impl Past {
 
 /// The atomics on a word.
 #[derive(Clone, Debug)]
-struct Atomics {
+struct AtomicHistory {
     /// Those whose scope is the block, and those whose scope is the device.
-    by_scope: [Past; 2],
+    by_scope: [LastEpochs; 2],
     last: Agent,
 }
 
 /// What is remembered of a word.
 #[derive(Clone, Debug, Default)]
-struct Word {
+struct WordHistory {
     /// The last ordinary write: epochs start at 1.
     write: Option<(Agent, NonZeroU32)>,
-    since: Option<Box<Since>>,
+    since: Option<Box<LaterAccesses>>,
 }
 
-const _: () = assert!(size_of::<Word>() <= 24);
+const _: () = assert!(size_of::<WordHistory>() <= 24);
 
 /// The accesses since that.
 #[derive(Clone, Debug, Default)]
-struct Since {
-    reads: Past,
-    atomics: Option<Box<Atomics>>,
+struct LaterAccesses {
+    reads: LastEpochs,
+    atomics: Option<Box<AtomicHistory>>,
 }
 
 /// Words that are neighbours.
-type Page = Box<[Word]>;
+type HistoryPage = Box<[WordHistory]>;
 /// So many are.
 const PAGE: usize = 64;
 
 /// Words by the number of their buffer and element.
 #[derive(Debug, Default)]
-pub(crate) struct Words {
-    buffers: Vec<Vec<Option<Page>>>,
-    pub(crate) handovers: Handovers,
+pub(crate) struct AccessHistory {
+    buffers: Vec<Vec<Option<HistoryPage>>>,
+    pub(crate) releases: ReleaseSequences,
 }
 
-impl Words {
+impl AccessHistory {
     pub(crate) fn clear(&mut self) {
         self.buffers.clear();
-        self.handovers.clear();
+        self.releases.clear();
     }
 
-    fn word(&mut self, (buffer, element): (usize, u32)) -> &mut Word {
+    fn word(&mut self, (buffer, element): (usize, u32)) -> &mut WordHistory {
         let (page, at) = (element as usize / PAGE, element as usize % PAGE);
         if self.buffers.len() <= buffer {
             self.buffers.resize_with(buffer + 1, Vec::new);
@@ -145,7 +145,7 @@ impl Words {
         if pages.len() <= page {
             pages.resize_with(page + 1, || None);
         }
-        let page = pages[page].get_or_insert_with(|| vec![Word::default(); PAGE].into());
+        let page = pages[page].get_or_insert_with(|| vec![WordHistory::default(); PAGE].into());
         &mut page[at]
     }
 
@@ -166,23 +166,23 @@ impl Words {
         &mut self,
         at: (usize, u32),
         access: &Access<'_>,
-    ) -> Result<(), Unordered> {
+    ) -> Result<(), UnorderedAccess> {
         let word = self.word(at);
         access.after_write(word.write)?;
-        if let Some(Since { reads, atomics }) = word.since.as_deref() {
-            if access.touch != Touch::Read {
+        if let Some(LaterAccesses { reads, atomics }) = word.since.as_deref() {
+            if access.touch != WordEffect::Read {
                 access.after(reads, false, None)?;
             }
-            if let Some(Atomics { by_scope: [block, device], .. }) = atomics.as_deref() {
+            if let Some(AtomicHistory { by_scope: [block, device], .. }) = atomics.as_deref() {
                 // Two of one block are in each other's scope, whatever it is.
                 let own = Some(access.block);
                 match access.touch {
-                    Touch::Read | Touch::Write => {
+                    WordEffect::Read | WordEffect::Write => {
                         access.after(block, true, None)?;
                         access.after(device, true, None)?;
                     }
-                    Touch::Atomic(Scope::Device) => access.after(block, true, own)?,
-                    Touch::Atomic(_) => {
+                    WordEffect::Atomic(Scope::Device) => access.after(block, true, own)?,
+                    WordEffect::Atomic(_) => {
                         access.after(block, true, own)?;
                         access.after(device, true, own)?;
                     }
@@ -192,13 +192,13 @@ impl Words {
         let agent = Agent { block: access.block, number: access.agent() };
         let epoch = access.clocks.epoch(access.thread, access.on);
         match access.touch {
-            Touch::Read => word.since.get_or_insert_default().reads.insert(agent, epoch),
-            Touch::Write => {
+            WordEffect::Read => word.since.get_or_insert_default().reads.insert(agent, epoch),
+            WordEffect::Write => {
                 let write = NonZeroU32::new(epoch).map(|epoch| (agent, epoch));
-                *word = Word { write, since: None };
+                *word = WordHistory { write, since: None };
             }
-            Touch::Atomic(scope) => {
-                let none = || Box::new(Atomics { by_scope: Default::default(), last: agent });
+            WordEffect::Atomic(scope) => {
+                let none = || Box::new(AtomicHistory { by_scope: Default::default(), last: agent });
                 let since = word.since.get_or_insert_default();
                 let atomics = since.atomics.get_or_insert_with(none);
                 atomics.by_scope[usize::from(scope == Scope::Device)].insert(agent, epoch);
@@ -215,7 +215,7 @@ impl Words {
     }
 }
 
-impl Word {
+impl WordHistory {
     /// The agent that has written it last.
     fn writer(&self) -> Option<Agent> {
         let atomics = self.since.as_ref().and_then(|since| since.atomics.as_ref());
@@ -240,20 +240,25 @@ impl Access<'_> {
         }
     }
 
-    fn after_write(&self, write: Option<(Agent, NonZeroU32)>) -> Result<(), Unordered> {
+    fn after_write(&self, write: Option<(Agent, NonZeroU32)>) -> Result<(), UnorderedAccess> {
         match write.map(|(agent, epoch)| (agent, epoch.get())) {
             Some((agent, epoch)) if !self.is_after(agent, epoch) => {
-                Err(Unordered { agent, epoch, wrote: true })
+                Err(UnorderedAccess { agent, epoch, wrote: true })
             }
             _ => Ok(()),
         }
     }
 
     /// Fails if it does not come after one of those accesses, but for those of a block that is left out.
-    fn after(&self, past: &Past, wrote: bool, but: Option<u32>) -> Result<(), Unordered> {
+    fn after(
+        &self,
+        past: &LastEpochs,
+        wrote: bool,
+        but: Option<u32>,
+    ) -> Result<(), UnorderedAccess> {
         match past.find(but, |agent, epoch| !self.is_after(agent, epoch)) {
             None => Ok(()),
-            Some((agent, epoch)) => Err(Unordered { agent, epoch, wrote }),
+            Some((agent, epoch)) => Err(UnorderedAccess { agent, epoch, wrote }),
         }
     }
 }

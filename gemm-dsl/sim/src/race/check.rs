@@ -2,11 +2,11 @@
 //! remembers.
 
 use super::clock::Clocks;
-use super::shadow::{Reads, Shadow, Word};
+use super::shadow::{Reads, Shadow, ShadowWord};
 use crate::mask::{ALL, WARP, lanes_of};
-use crate::race::access_history::{Agent, Unordered};
+use crate::race::access_history::{Agent, UnorderedAccess};
 use crate::race::model::{ORDINARY, Timeline};
-use crate::race::vector_clock::Seen;
+use crate::race::vector_clock::VectorClock;
 
 /// An access of a warp, by one of its timelines. Its lanes may go to different words.
 pub(crate) struct Check<'a> {
@@ -19,7 +19,7 @@ pub(crate) struct Check<'a> {
     /// The number of the barrier whose access it is, where it is no thread's.
     slot: Option<usize>,
     /// What all lanes have seen, and their clock, where these are the same.
-    common: Option<(&'a Seen, u32)>,
+    common: Option<(&'a VectorClock, u32)>,
 }
 
 /// An access that is not ordered after an earlier one.
@@ -27,7 +27,7 @@ pub(crate) struct Conflict {
     pub(crate) lane: u32,
     /// The word, counted from the first of the access.
     pub(crate) offset: u32,
-    pub(crate) earlier: Unordered,
+    pub(crate) earlier: UnorderedAccess,
 }
 
 impl<'a> Check<'a> {
@@ -66,7 +66,7 @@ impl<'a> Check<'a> {
             if word.epoch == 0 || seen.is_some_and(|seen| seen.covers(word.agent, word.epoch)) {
                 continue;
             }
-            let place = Place { check: self, at: at + offset as usize, offset, lanes: ALL };
+            let place = WordAccess { check: self, at: at + offset as usize, offset, lanes: ALL };
             place.ordered_after(word.agent, word.epoch, true)?;
         }
         let epoch = self.clocks.epoch(self.warp as usize * WARP, self.on);
@@ -89,14 +89,14 @@ impl<'a> Check<'a> {
             && let Some((seen, epoch)) = self.common
         {
             // Most accesses are of this kind and are ordered for all lanes alike.
-            let ordered = |word: &Word| seen.covers(word.agent, word.epoch);
+            let ordered = |word: &ShadowWord| seen.covers(word.agent, word.epoch);
             let read = Reads { epoch, lanes };
             if shadow.read(at, width as usize, self.row, read, ordered).is_ok() {
                 return Ok(());
             }
         }
         for offset in 0..width {
-            let place = Place { check: self, at: at + offset as usize, offset, lanes };
+            let place = WordAccess { check: self, at: at + offset as usize, offset, lanes };
             place.ordered_after_write(shadow)?;
             if self.writes {
                 place.ordered_after_reads(shadow)?;
@@ -110,14 +110,14 @@ impl<'a> Check<'a> {
 }
 
 /// One word and the lanes that access it.
-struct Place<'a> {
+struct WordAccess<'a> {
     check: &'a Check<'a>,
     at: usize,
     offset: u32,
     lanes: u32,
 }
 
-impl Place<'_> {
+impl WordAccess<'_> {
     fn thread(&self, lane: usize) -> usize {
         self.check.warp as usize * WARP + lane
     }
@@ -134,7 +134,7 @@ impl Place<'_> {
 
     fn conflict(&self, lane: u32, agent: u32, epoch: u32, wrote: bool) -> Conflict {
         let agent = Agent { block: self.check.block, number: agent };
-        Conflict { lane, offset: self.offset, earlier: Unordered { agent, epoch, wrote } }
+        Conflict { lane, offset: self.offset, earlier: UnorderedAccess { agent, epoch, wrote } }
     }
 
     #[inline]

@@ -6,20 +6,22 @@
 //! epoch of an asynchronous one is the number of its group.
 //!
 //! Invariant: nobody knows more of a thread's timeline than the thread itself. So a thread's own
-//! components are kept beside what it has learnt, and threads that have met share one [`Known`].
+//! components are kept beside what it has learnt, and threads that have met share one [`AcquiredClock`].
 
 use crate::mask::WARP;
-use crate::race::model::{Await, Find, Meet, Model, Timeline, WAITS};
-use crate::race::vector_clock::{Blocks, Known, Left, Seen, Sum, raise};
+use crate::race::model::{AcquireRule, AwaitRule, MeetRule, Model, Timeline, WAITS};
+use crate::race::vector_clock::{
+    AcquiredClock, BlockClocks, JoinedClock, ReleaseClock, VectorClock, raise,
+};
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
 
 /// What threads that meet have brought, in the view of each proxy.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered(Vec<Sum>);
+pub(crate) struct BarrierClock(Vec<JoinedClock>);
 
-impl Gathered {
+impl BarrierClock {
     /// The last epoch of an agent that those who brought it know to be over, in the view of statements.
     pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
         self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
@@ -36,25 +38,25 @@ impl Gathered {
 
 /// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
 #[derive(Debug)]
-pub(crate) struct Behind {
+pub(crate) struct PendingRelease {
     /// In the view of each proxy what it had learnt, and of its own agents what it knew.
-    learnt: Vec<Rc<Known>>,
+    learnt: Vec<Rc<AcquiredClock>>,
     own: Vec<Vec<(usize, u32)>>,
-    left: OnceCell<Left>,
+    left: OnceCell<ReleaseClock>,
 }
 
-impl Behind {
+impl PendingRelease {
     /// What a thread of block `block` leaves.
-    pub(crate) fn left(&self, block: u32) -> &Left {
+    pub(crate) fn left(&self, block: u32) -> &ReleaseClock {
         self.left.get_or_init(|| {
             let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {
-                let Sum { mut agents, blocks } = Sum::of(known);
+                let JoinedClock { mut agents, blocks } = JoinedClock::of(known);
                 for &(agent, epoch) in own {
                     agents[agent] = agents[agent].max(epoch);
                 }
-                blocks.with(block, Seen::new(agents))
+                blocks.with(block, VectorClock::new(agents))
             });
-            Left(views.collect())
+            ReleaseClock(views.collect())
         })
     }
 }
@@ -65,7 +67,7 @@ pub(crate) struct Clocks {
     /// Threads, rounded up to whole warps: those that do not exist never do anything.
     threads: usize,
     /// What each thread has learnt: of each proxy's view, of each thread.
-    seen: Vec<Rc<Known>>,
+    seen: Vec<Rc<AcquiredClock>>,
     /// Each thread's own clock; epochs of accesses start at 1.
     own: Vec<u32>,
     /// Of each timeline and thread, the groups that are closed, and those that were when the thread's clock
@@ -82,8 +84,8 @@ impl Clocks {
     pub(crate) fn new(model: &'static Model, threads: u32) -> Self {
         let threads = (threads as usize).next_multiple_of(WARP);
         let agents = model.timelines.len() * threads;
-        let here = Seen::new(vec![0; agents]);
-        let nothing = Rc::new(Known { here, ..Known::default() });
+        let here = VectorClock::new(vec![0; agents]);
+        let nothing = Rc::new(AcquiredClock { here, ..AcquiredClock::default() });
         Self {
             model,
             threads,
@@ -175,7 +177,7 @@ impl Clocks {
     /// What all lanes of a warp have seen, in the view that a timeline has, and their clock, where these
     /// are the same in all.
     #[inline]
-    pub(crate) fn common(&self, warp: u32, on: Timeline) -> Option<(&Seen, u32)> {
+    pub(crate) fn common(&self, warp: u32, on: Timeline) -> Option<(&VectorClock, u32)> {
         let view = self.model.timelines[on.0].proxy * self.threads;
         let first = warp as usize * WARP;
         let alike = self.alike[view / WARP + warp as usize];
@@ -184,19 +186,19 @@ impl Clocks {
 
     /// Threads that arrive add what they have done and know, and their clocks tick: what they do next
     /// is no part of it.
-    pub(crate) fn give(&mut self, givers: Range<usize>, into: &mut Gathered) {
+    pub(crate) fn give(&mut self, givers: Range<usize>, into: &mut BarrierClock) {
         for view in 0..self.model.proxies {
             self.give_view(view, givers.clone(), into);
         }
         self.tick(givers);
     }
 
-    fn give_view(&self, view: usize, givers: Range<usize>, into: &mut Gathered) {
+    fn give_view(&self, view: usize, givers: Range<usize>, into: &mut BarrierClock) {
         let seen = &self.seen[view * self.threads..][givers.clone()];
         let (Some(first), agents) = (seen.first(), self.closed.len()) else { return };
         match into.0.get_mut(view) {
             Some(sum) => sum.add(first.here.agents(), &first.blocks),
-            None => into.0.push(Sum::of(first)),
+            None => into.0.push(JoinedClock::of(first)),
         }
         let sum = &mut into.0[view];
         for pair in seen.windows(2) {
@@ -254,7 +256,12 @@ impl Clocks {
 
     /// Threads take over what has been gathered. They are among those that gave it, so it holds all
     /// that each of them knew.
-    pub(crate) fn take(&mut self, rule: &Meet, takers: &[Range<usize>], mut gathered: Gathered) {
+    pub(crate) fn take(
+        &mut self,
+        rule: &MeetRule,
+        takers: &[Range<usize>],
+        mut gathered: BarrierClock,
+    ) {
         if rule.across {
             bring_together(rule.views, &mut gathered);
         }
@@ -285,7 +292,7 @@ impl Clocks {
 
     /// The threads meet at a barrier, and nobody else is waited for.
     pub(crate) fn meet(&mut self, threads: Range<usize>) {
-        let mut gathered = Gathered::default();
+        let mut gathered = BarrierClock::default();
         self.give(threads.clone(), &mut gathered);
         self.take(&self.model.barrier, &[threads], gathered);
     }
@@ -301,14 +308,14 @@ impl Clocks {
     }
 
     /// A thread waits, which is a group by itself: the agent and the epoch by which others know of it.
-    pub(crate) fn waits(&mut self, rule: &Await, thread: usize) -> (u32, u32) {
+    pub(crate) fn waits(&mut self, rule: &AwaitRule, thread: usize) -> (u32, u32) {
         self.close(thread, WAITS);
         self.wait(rule, thread, 0);
         (self.agent(thread, WAITS), self.closed[WAITS.0 * self.threads + thread])
     }
 
     /// A thread waits for all but its `pending` newest groups.
-    pub(crate) fn wait(&mut self, rule: &Await, thread: usize, pending: u32) {
+    pub(crate) fn wait(&mut self, rule: &AwaitRule, thread: usize, pending: u32) {
         for of in rule.over {
             let agent = of.0 * self.threads + thread;
             let over = self.closed[agent].saturating_sub(pending);
@@ -320,7 +327,7 @@ impl Clocks {
     }
 
     /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
-    pub(crate) fn release(&mut self, block: u32, thread: usize) -> Left {
+    pub(crate) fn release(&mut self, block: u32, thread: usize) -> ReleaseClock {
         let behind = self.behind(thread);
         self.compare(thread..thread + 1);
         behind.left(block).clone()
@@ -328,7 +335,7 @@ impl Clocks {
 
     /// What a thread may leave in words later: what it knows now, and all that it has done. Its clock ticks,
     /// so its warp is to be compared.
-    pub(crate) fn behind(&mut self, thread: usize) -> Behind {
+    pub(crate) fn behind(&mut self, thread: usize) -> PendingRelease {
         let agents = self.closed.len();
         let learnt = (0..self.model.proxies).map(|view| &self.seen[view * self.threads + thread]);
         let own = (0..self.model.proxies).map(|view| {
@@ -342,13 +349,13 @@ impl Clocks {
             own.collect()
         });
         let (learnt, own) = (learnt.cloned().collect(), own.collect());
-        let behind = Behind { learnt, own, left: OnceCell::new() };
+        let behind = PendingRelease { learnt, own, left: OnceCell::new() };
         self.tick(thread..thread + 1);
         behind
     }
 
     /// A thread of block `block` takes over what others have left.
-    pub(crate) fn acquire(&mut self, block: u32, thread: usize, left: &Left) {
+    pub(crate) fn acquire(&mut self, block: u32, thread: usize, left: &ReleaseClock) {
         for &view in self.model.acquire.views {
             let slot = &mut self.seen[view * self.threads + thread];
             let blocks = slot.blocks.and(&left.0[view]);
@@ -358,7 +365,7 @@ impl Clocks {
             }
             let mut agents = slot.here.agents().to_vec();
             blocks.get(block).iter().for_each(|own| raise(&mut agents, own.agents()));
-            *slot = Rc::new(Known { here: Seen::new(agents), blocks });
+            *slot = Rc::new(AcquiredClock { here: VectorClock::new(agents), blocks });
             if !self.is_own(view) {
                 self.learn(view, thread);
             }
@@ -372,7 +379,7 @@ impl Clocks {
     }
 
     /// What all lanes of a warp have seen, in the view that a timeline has, where that is the same in all.
-    pub(crate) fn seen_by_all(&self, warp: u32, on: Timeline) -> Option<&Seen> {
+    pub(crate) fn seen_by_all(&self, warp: u32, on: Timeline) -> Option<&VectorClock> {
         let view = self.model.timelines[on.0].proxy * self.threads;
         let lanes = &self.seen[view + warp as usize * WARP..][..WARP];
         let alike = lanes.windows(2).all(|pair| Rc::ptr_eq(&pair[0], &pair[1]));
@@ -380,14 +387,14 @@ impl Clocks {
     }
 
     /// Threads arrive: they add what they have done and know, and do not wait.
-    pub(crate) fn arrive(&mut self, thread: usize, into: &mut Gathered) {
+    pub(crate) fn arrive(&mut self, thread: usize, into: &mut BarrierClock) {
         self.give(thread..thread + 1, into);
         self.compare(thread..thread + 1);
     }
 
     /// The same of what they know of asynchronous work alone.
-    pub(crate) fn arrive_relaxed(&mut self, thread: usize, into: &mut Gathered) {
-        let mut all = Gathered::default();
+    pub(crate) fn arrive_relaxed(&mut self, thread: usize, into: &mut BarrierClock) {
+        let mut all = BarrierClock::default();
         self.give(thread..thread + 1, &mut all);
         for (view, sum) in all.0.iter_mut().enumerate() {
             for (of, track) in sum.agents.chunks_mut(self.threads).zip(self.model.timelines) {
@@ -395,7 +402,7 @@ impl Clocks {
                     of.fill(0);
                 }
             }
-            sum.blocks = Blocks::default();
+            sum.blocks = BlockClocks::default();
             match into.0.get_mut(view) {
                 Some(known) => raise(&mut known.agents, &sum.agents),
                 None => into.0.push(sum.clone()),
@@ -405,8 +412,8 @@ impl Clocks {
     }
 
     /// A thread meets itself.
-    pub(crate) fn meet_itself(&mut self, rule: &Meet, thread: usize) {
-        let mut gathered = Gathered::default();
+    pub(crate) fn meet_itself(&mut self, rule: &MeetRule, thread: usize) {
+        let mut gathered = BarrierClock::default();
         self.give(thread..thread + 1, &mut gathered);
         let itself = thread..thread + 1;
         self.take(rule, std::slice::from_ref(&itself), gathered);
@@ -415,22 +422,25 @@ impl Clocks {
     /// Threads of a warp take over what others have gathered.
     pub(crate) fn find(
         &mut self,
-        rule: &Find,
+        rule: &AcquireRule,
         threads: impl Iterator<Item = usize> + Clone,
-        gathered: &Gathered,
+        gathered: &BarrierClock,
     ) {
         for &view in rule.views {
             let Some(sum) = gathered.0.get(view) else { continue };
             self.update(view, threads.clone(), |known| {
                 let mut agents = known.here.agents().to_vec();
                 raise(&mut agents, &sum.agents);
-                Known { here: Seen::new(agents), blocks: known.blocks.and(&sum.blocks) }
+                AcquiredClock {
+                    here: VectorClock::new(agents),
+                    blocks: known.blocks.and(&sum.blocks),
+                }
             });
         }
     }
 
     /// A warp waits for all but its `pending` newest groups, which are its first lane's: all its lanes know then.
-    pub(crate) fn wait_together(&mut self, rule: &Await, warp: u32, pending: u32) {
+    pub(crate) fn wait_together(&mut self, rule: &AwaitRule, warp: u32, pending: u32) {
         let first = warp as usize * WARP;
         for of in rule.over {
             let agent = of.0 * self.threads + first;
@@ -439,7 +449,7 @@ impl Clocks {
                 self.update(view, first..first + WARP, |known| {
                     let mut agents = known.here.agents().to_vec();
                     agents[agent] = agents[agent].max(over);
-                    Known { here: Seen::new(agents), blocks: known.blocks.clone() }
+                    AcquiredClock { here: VectorClock::new(agents), blocks: known.blocks.clone() }
                 });
             }
         }
@@ -450,9 +460,9 @@ impl Clocks {
         &mut self,
         view: usize,
         threads: impl Iterator<Item = usize>,
-        change: impl Fn(&Known) -> Known,
+        change: impl Fn(&AcquiredClock) -> AcquiredClock,
     ) {
-        let mut changed: Vec<[Rc<Known>; 2]> = Vec::new();
+        let mut changed: Vec<[Rc<AcquiredClock>; 2]> = Vec::new();
         let mut warp = None;
         for thread in threads {
             let slot = &mut self.seen[view * self.threads + thread];
@@ -490,7 +500,7 @@ impl Clocks {
 }
 
 /// What is known in one view becomes known in the others.
-fn bring_together(views: &[usize], gathered: &mut Gathered) {
+fn bring_together(views: &[usize], gathered: &mut BarrierClock) {
     let Some((&first, others)) = views.split_first() else { return };
     let mut sum = gathered.0[first].clone();
     for &view in others {

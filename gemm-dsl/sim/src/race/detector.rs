@@ -8,18 +8,18 @@
 //! kept by [`crate::race::access_history`].
 
 use super::check::{Check, Conflict};
-use super::clock::{Clocks, Gathered};
-use super::shadow::{PAGE, Paged, Shadow};
-use crate::error::{Earlier, FaultKind};
+use super::clock::{BarrierClock, Clocks};
+use super::shadow::{PAGE, PagedShadow, Shadow};
+use crate::error::{EarlierAccess, FaultKind};
 use crate::launch::Launch;
 use crate::lower::code::Code;
 use crate::mask::{WARP, lanes_of, turns};
-use crate::observe::{Atomics, Observer, Request, Stopped, Sync, stop};
-use crate::race::access_history::{Access, Agent, Unordered, Words};
+use crate::observe::{AtomicRequest, BoxedTrap, Observer, Request, Sync, trap};
+use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess};
 use crate::race::grid;
 use crate::race::grid::GridRace;
 use crate::race::model::{BULK, MATRIX, Model, Timeline, model_of};
-use crate::race::release_sequence::Inside;
+use crate::race::release_sequence::BlockReleases;
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 use std::cell::RefCell;
@@ -29,11 +29,11 @@ use std::rc::Rc;
 
 /// What watches over the accesses of different blocks to one word.
 #[derive(Clone)]
-pub(crate) enum Between<'l> {
+pub(crate) enum InterBlock<'l> {
     /// Nothing orders the blocks.
     Isolated(&'l GridRace),
     /// They speak to one another.
-    Speaking(Rc<RefCell<Words>>),
+    Synchronising(Rc<RefCell<AccessHistory>>),
 }
 
 /// The race detector of one cluster after the other. To it a cluster is one block of all its threads: the numbers of those
@@ -41,7 +41,7 @@ pub(crate) enum Between<'l> {
 pub(crate) struct Race<'l> {
     launch: &'l Launch<'l>,
     code: &'l Code<'l>,
-    between: Between<'l>,
+    between: InterBlock<'l>,
     pub(crate) model: &'static Model,
     /// Threads of a block, as of whole warps, and those of a cluster; or its barriers in shared memory where these are more:
     /// their copies are numbered as threads are.
@@ -53,18 +53,18 @@ pub(crate) struct Race<'l> {
     /// The thread that has issued the last copy of each such barrier.
     issuers: Vec<u32>,
     /// What those who came to the barriers with a name have brought, in their rounds.
-    brought: HashMap<u32, Gathered>,
+    brought: HashMap<u32, BarrierClock>,
     /// What its threads hand on to one another.
-    inside: Inside,
+    inside: BlockReleases,
     /// Shared arrays that atomics work on.
-    words: Words,
+    words: AccessHistory,
     /// The shared memory of the block whose warp runs.
     pub(crate) shared: Shadow,
-    global: Paged,
+    global: PagedShadow,
 }
 
 impl<'l> Race<'l> {
-    pub(crate) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, between: Between<'l>) -> Self {
+    pub(crate) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, between: InterBlock<'l>) -> Self {
         let mbarriers = launch.cluster() * launch.mbarriers();
         let threads_of_block = launch.warps() * WARP as u32;
         let threads = (launch.cluster() * threads_of_block).max(mbarriers);
@@ -82,10 +82,10 @@ impl<'l> Race<'l> {
             clocks,
             issuers: vec![0; mbarriers as usize],
             brought: HashMap::new(),
-            inside: Inside::default(),
-            words: Words::default(),
+            inside: BlockReleases::default(),
+            words: AccessHistory::default(),
             shared: Shadow::new(rows),
-            global: Paged::new(rows),
+            global: PagedShadow::new(rows),
         }
     }
 
@@ -100,7 +100,7 @@ impl<'l> Race<'l> {
     }
 
     /// A thread that has written an element of a shared array last, if one has.
-    pub(crate) fn writer(&self, buffer: usize, element: u32) -> Option<Earlier> {
+    pub(crate) fn writer(&self, buffer: usize, element: u32) -> Option<EarlierAccess> {
         if self.code.atomics[buffer] {
             let agent = self.words.writer((buffer, element))?;
             return Some(self.earlier(agent, true));
@@ -118,10 +118,10 @@ impl<'l> Race<'l> {
         (issuer.copied().unwrap_or(number), timeline)
     }
 
-    fn earlier(&self, agent: Agent, wrote: bool) -> Earlier {
+    fn earlier(&self, agent: Agent, wrote: bool) -> EarlierAccess {
         let (thread, timeline) = self.thread_of(agent);
         let (block, thread) = self.launch.whereabouts(agent.block, thread);
-        Earlier {
+        EarlierAccess {
             block: self.launch.block(block),
             thread: self.launch.thread(thread),
             wrote,
@@ -130,7 +130,7 @@ impl<'l> Race<'l> {
     }
 
     #[cold]
-    fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> Stopped {
+    fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> BoxedTrap {
         self.told((request.region, request.warp), request.kind.writes(), word, conflict)
     }
 
@@ -141,9 +141,9 @@ impl<'l> Race<'l> {
         writes: bool,
         word: u32,
         conflict: &Conflict,
-    ) -> Stopped {
+    ) -> BoxedTrap {
         let place = region.element(word + conflict.offset);
-        let Unordered { agent, epoch, wrote } = conflict.earlier;
+        let UnorderedAccess { agent, epoch, wrote } = conflict.earlier;
         let earlier = self.earlier(agent, wrote);
         let (thread, timeline) = self.thread_of(agent);
         // What a barrier counts nobody waits for as its own.
@@ -161,7 +161,7 @@ impl<'l> Race<'l> {
         } else {
             FaultKind::Race { place, writes, earlier }
         };
-        stop(conflict.lane, kind)
+        trap(conflict.lane, kind)
     }
 
     /// A lane of a warp has a copy write elements of a shared array, which a barrier counts.
@@ -171,7 +171,7 @@ impl<'l> Race<'l> {
         region: &Region,
         elements: Range<u32>,
         slot: usize,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.issuers[slot] = warp * WARP as u32 + lane as u32;
         let check = Check::of_copy((&self.clocks, self.block), warp, slot, BULK);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
@@ -185,7 +185,7 @@ impl<'l> Race<'l> {
         warp: u32,
         region: &Region,
         elements: Range<u32>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let check = Check::new((&self.clocks, self.block), warp, MATRIX, false);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
         let found = check.read_as_one(&mut self.shared, at as usize, width);
@@ -208,7 +208,7 @@ impl<'l> Race<'l> {
     }
 
     /// Accesses of words at which threads meet: lane by lane, in the order of the request.
-    fn meeting(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+    fn meeting(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
         let found = match self.speaking(request.buffer) {
             Some(words) => self.meet_in(&mut words.borrow_mut(), request),
             None => {
@@ -222,9 +222,11 @@ impl<'l> Race<'l> {
     }
 
     /// The words of a global buffer, where blocks speak to one another.
-    fn speaking(&self, buffer: usize) -> Option<Rc<RefCell<Words>>> {
+    fn speaking(&self, buffer: usize) -> Option<Rc<RefCell<AccessHistory>>> {
         match &self.between {
-            Between::Speaking(words) if self.launch.regions[buffer].space == Space::Global => {
+            InterBlock::Synchronising(words)
+                if self.launch.regions[buffer].space == Space::Global =>
+            {
                 Some(Rc::clone(words))
             }
             _ => None,
@@ -232,7 +234,7 @@ impl<'l> Race<'l> {
     }
 
     /// What atomics take over from their words and leave in them.
-    fn synchronise(&mut self, atomics: &Atomics<'_>) {
+    fn synchronise(&mut self, atomics: &AtomicRequest<'_>) {
         let speaking = self.speaking(atomics.buffer);
         let mut speaking = speaking.as_ref().map(|words| words.borrow_mut());
         let words = speaking.as_deref_mut().unwrap_or(&mut self.words);
@@ -242,11 +244,15 @@ impl<'l> Race<'l> {
             let by = (&mut self.clocks, self.block, thread);
             let wrote = atomics.wrote >> lane & 1 == 1;
             let atomic = (atomics.order, atomics.scope, wrote);
-            words.handovers.synchronise(at, by, atomic, &mut self.inside);
+            words.releases.synchronise(at, by, atomic, &mut self.inside);
         }
     }
 
-    fn meet_in(&self, words: &mut Words, request: &Request<'_>) -> Result<(), (u32, Conflict)> {
+    fn meet_in(
+        &self,
+        words: &mut AccessHistory,
+        request: &Request<'_>,
+    ) -> Result<(), (u32, Conflict)> {
         let first = request.warp as usize * WARP;
         let (clocks, block) = (&self.clocks, self.block);
         let exclusive = self.launch.kernel.buffers[request.buffer].exclusive;
@@ -284,7 +290,7 @@ impl Observer for Race<'_> {
     }
 
     #[inline]
-    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
         match (request.region.space, &self.between) {
             (Space::Register, _) => {}
             (Space::Shared, _) if self.code.atomics[request.buffer] => self.meeting(request)?,
@@ -297,20 +303,20 @@ impl Observer for Race<'_> {
                         .map_err(|c| self.report(request, word, &c))?;
                 }
             }
-            (Space::Global, Between::Speaking(_)) => {
+            (Space::Global, InterBlock::Synchronising(_)) => {
                 // What nobody writes needs no watching.
                 if self.code.stored[request.buffer] {
                     self.meeting(request)?;
                 }
             }
-            (Space::Global, &Between::Isolated(grid)) if grid.watches(request.buffer) => {
+            (Space::Global, &InterBlock::Isolated(grid)) if grid.watches(request.buffer) => {
                 let check = request.check(&self.clocks, self.block);
                 for &(word, lanes) in request.groups.as_slice() {
                     let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
                     let on = request.kind.timeline();
                     let stmt = request.stmt;
                     let (block, thread) = self.launch.whereabouts(self.block, thread);
-                    let touch = grid::Touch { block, thread, stmt, on };
+                    let touch = grid::GridAccess { block, thread, stmt, on };
                     for word in word..word + request.width {
                         let (shadow, at) = self.global.word(request.buffer, word);
                         check
@@ -320,7 +326,7 @@ impl Observer for Race<'_> {
                     }
                 }
             }
-            (Space::Global, Between::Isolated(_)) => {}
+            (Space::Global, InterBlock::Isolated(_)) => {}
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// An access of a word: which block, thread and statement, and by which of the thread's timelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Touch {
+pub(crate) struct GridAccess {
     pub(crate) block: u32,
     pub(crate) thread: u32,
     pub(crate) stmt: u32,
@@ -28,7 +28,7 @@ const LOW_BITS: u32 = STMT_BITS + TIMELINE_BITS;
 const _: () = assert!(gemm_dsl::target::arch::BLOCK_THREADS == 1 << THREAD_BITS && WARP == 32);
 const _: () = assert!(MODEL.timelines.len() < 1 << TIMELINE_BITS && THREAD_BITS + LOW_BITS == 32);
 
-impl Touch {
+impl GridAccess {
     /// As a number that sorts by block, then thread, then statement, and is not `NONE`.
     fn pack(self) -> u64 {
         u64::from(self.block) << 32
@@ -51,7 +51,7 @@ impl Touch {
 const NONE: u64 = u64::MAX;
 
 /// The words of one buffer that the kernel writes.
-struct Watched {
+struct WatchedBuffer {
     /// The lowest write of each word.
     writes: Vec<AtomicU64>,
     /// The lowest write of another block, where there is one.
@@ -64,23 +64,23 @@ struct Watched {
 pub(crate) struct GridConflict {
     pub(crate) buffer: usize,
     pub(crate) element: usize,
-    pub(crate) lower: Touch,
+    pub(crate) lower: GridAccess,
     pub(crate) lower_writes: bool,
-    pub(crate) higher: Touch,
+    pub(crate) higher: GridAccess,
     pub(crate) higher_writes: bool,
 }
 
 /// What the blocks of a launch have touched.
 pub(crate) struct GridRace {
-    buffers: Vec<Option<Watched>>,
-    cluster: Cluster,
+    buffers: Vec<Option<WatchedBuffer>>,
+    cluster: ClusterSize,
 }
 
 /// How many blocks, which follow one another, are as one.
 #[derive(Clone, Copy)]
-struct Cluster(u32);
+struct ClusterSize(u32);
 
-impl Cluster {
+impl ClusterSize {
     /// Whether two packed accesses are by blocks of different clusters.
     fn parts(self, a: u64, b: u64) -> bool {
         let number = |packed: u64| (packed >> 32) / u64::from(self.0);
@@ -92,13 +92,13 @@ impl GridRace {
     /// Watches buffers: for each the words to watch, and whether it is read too; of clusters of so many blocks.
     pub(crate) fn new(watched: impl Iterator<Item = Option<(usize, bool)>>, cluster: u32) -> Self {
         let none = || AtomicU64::new(NONE);
-        let watch = |(words, read): (usize, bool)| Watched {
+        let watch = |(words, read): (usize, bool)| WatchedBuffer {
             writes: (0..words).map(|_| none()).collect(),
             second: Mutex::new(BTreeMap::new()),
             reads: (0..if read { words } else { 0 }).map(|_| [none(), none()]).collect(),
         };
         let buffers = watched.map(|w| w.map(watch)).collect();
-        Self { buffers, cluster: Cluster(cluster) }
+        Self { buffers, cluster: ClusterSize(cluster) }
     }
 
     /// Whether the kernel writes the buffer.
@@ -116,7 +116,7 @@ impl GridRace {
     }
 
     /// Records an access.
-    pub(crate) fn touch(&self, buffer: usize, word: usize, writes: bool, touch: Touch) {
+    pub(crate) fn touch(&self, buffer: usize, word: usize, writes: bool, touch: GridAccess) {
         let Some(Some(watched)) = self.buffers.get(buffer) else {
             return;
         };
@@ -148,8 +148,8 @@ impl GridRace {
     }
 }
 
-impl Watched {
-    fn conflict(&self, buffer: usize, cluster: Cluster) -> Option<GridConflict> {
+impl WatchedBuffer {
+    fn conflict(&self, buffer: usize, cluster: ClusterSize) -> Option<GridConflict> {
         let second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
         let double = second.first_key_value().map(|(&word, &other)| (word, other));
         let mixed = self.reads.iter().zip(&self.writes).position(|(reads, write)| {
@@ -170,16 +170,16 @@ impl Watched {
         Some(GridConflict {
             buffer,
             element: word,
-            lower: Touch::unpack(lower),
+            lower: GridAccess::unpack(lower),
             lower_writes: write_first || other_writes,
-            higher: Touch::unpack(higher),
+            higher: GridAccess::unpack(higher),
             higher_writes: !write_first || other_writes,
         })
     }
 }
 
 /// A read by another block than that of the write.
-fn other_block(reads: &[AtomicU64; 2], write: u64, cluster: Cluster) -> Option<u64> {
+fn other_block(reads: &[AtomicU64; 2], write: u64, cluster: ClusterSize) -> Option<u64> {
     let [lowest, highest] = reads.each_ref().map(|r| r.load(Ordering::Relaxed));
     let candidates = [lowest, !highest];
     let read = lowest != NONE;

@@ -1,7 +1,7 @@
 //! Detector of reads of shared memory that nobody has written.
 
 use crate::error::FaultKind;
-use crate::observe::{Observer, Request, Stopped, Sync, stop};
+use crate::observe::{BoxedTrap, Observer, Request, Sync, trap};
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Observer for Init {
     }
 
     #[inline]
-    fn access(&mut self, request: &Request<'_>) -> Result<(), Stopped> {
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
         if request.region.space != Space::Shared {
             return Ok(());
         }
@@ -56,7 +56,7 @@ impl Observer for Init {
                 let missing = (!*entry & bits).trailing_zeros() - at % 64;
                 let place = request.region.element(offset + missing);
                 let kind = FaultKind::Uninitialised { place };
-                return Err(stop(lanes.trailing_zeros(), kind));
+                return Err(trap(lanes.trailing_zeros(), kind));
             }
             if request.kind.writes() {
                 *entry |= bits;

@@ -8,7 +8,7 @@
 //!   current one or the one before, whenever the wait is executed: so a phase is over only when all are known to have
 //!   waited who wait for the one before.
 
-use super::clock::{Clocks, Gathered};
+use super::clock::{BarrierClock, Clocks};
 use crate::error::MbarrierFault;
 use crate::race::model::{BULK, Model, ORDINARY};
 use gemm_dsl::ir::Mbarrier;
@@ -20,8 +20,8 @@ type Moment = (u32, u32);
 
 /// One barrier.
 #[derive(Debug, Default)]
-struct Object {
-    made: Option<Made>,
+struct MbarrierState {
+    made: Option<Initialisation>,
     /// Arrivals that are missing in the phase.
     pending: u32,
     /// Bytes that are expected in it and have not come; below zero where more have come.
@@ -29,8 +29,8 @@ struct Object {
     /// The number of the phase.
     phase: u32,
     /// What those who have arrived have left, and what those had who completed the phase before.
-    arrived: Gathered,
-    complete: Gathered,
+    arrived: BarrierClock,
+    complete: BarrierClock,
     /// The agents that have waited for the phase before, and when.
     waited: Vec<Moment>,
     /// The last phase in which a copy was issued, counted from 1, and who has issued it.
@@ -38,12 +38,12 @@ struct Object {
     /// Phases of other barriers that those had come after who issued its copies in other blocks.
     carried: Vec<Moment>,
     /// The agents that have arrived from other blocks, when they did so last, and where.
-    from_others: Vec<FromOther>,
+    from_others: Vec<RemoteArrival>,
 }
 
 /// An arrival from another block: when it was, the phase to which it counts, from 1, and where.
 #[derive(Debug)]
-struct FromOther {
+struct RemoteArrival {
     then: Moment,
     phase: u32,
     issuer: Issuer,
@@ -54,7 +54,7 @@ pub(crate) type Issuer = (u32, u32);
 
 /// That a thread has made it a barrier.
 #[derive(Debug)]
-struct Made {
+struct Initialisation {
     expected: u32,
     by: Moment,
     /// When a fence has shown it to asynchronous units.
@@ -63,7 +63,7 @@ struct Made {
 
 /// What a barrier that somebody waits for lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lacking {
+pub(crate) struct PhaseState {
     pub(crate) phase: u32,
     pub(crate) arrivals: u32,
     pub(crate) bytes: i64,
@@ -81,7 +81,7 @@ pub(crate) struct Arrival {
 /// The barriers of a block, or of those of a cluster, one block's after the other's.
 #[derive(Debug, Default)]
 pub(crate) struct Mbarriers {
-    objects: Vec<Object>,
+    objects: Vec<MbarrierState>,
     /// How many phases are over.
     pub(crate) completed: u64,
 }
@@ -95,7 +95,7 @@ impl Hash for Mbarriers {
     }
 }
 
-type Done<T = ()> = Result<T, MbarrierFault>;
+type Checked<T = ()> = Result<T, MbarrierFault>;
 
 fn now(clocks: &Clocks, thread: usize) -> Moment {
     (clocks.agent(thread, ORDINARY), clocks.epoch(thread, ORDINARY))
@@ -110,7 +110,7 @@ impl Mbarriers {
     /// A block, or a cluster, with so many begins.
     pub(crate) fn begin(&mut self, count: u32) {
         self.objects.clear();
-        self.objects.resize_with(count as usize, Object::default);
+        self.objects.resize_with(count as usize, MbarrierState::default);
         self.completed = 0;
     }
 
@@ -120,12 +120,12 @@ impl Mbarriers {
         clocks: &Clocks,
         (slot, thread): (usize, usize),
         expected: u32,
-    ) -> Done {
+    ) -> Checked {
         let object = &mut self.objects[slot];
         if object.made.is_some() {
             return Err(MbarrierFault::AlreadyMade);
         }
-        object.made = Some(Made { expected, by: now(clocks, thread), shown: Vec::new() });
+        object.made = Some(Initialisation { expected, by: now(clocks, thread), shown: Vec::new() });
         object.pending = expected;
         Ok(())
     }
@@ -138,7 +138,11 @@ impl Mbarriers {
     }
 
     /// A barrier of which a thread knows that it is one.
-    fn made(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Done<&mut Object> {
+    fn made(
+        &mut self,
+        clocks: &Clocks,
+        (slot, thread): (usize, usize),
+    ) -> Checked<&mut MbarrierState> {
         let object = &mut self.objects[slot];
         match &object.made {
             None => Err(MbarrierFault::NotMade),
@@ -148,7 +152,7 @@ impl Mbarriers {
     }
 
     /// Fails where a fence of who has made a barrier has not shown it, as a thread would know.
-    fn shown(&self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Done {
+    fn shown(&self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Checked {
         let is_shown = self.objects[slot].made.as_ref().is_some_and(|made| {
             let (agent, epoch) = made.by;
             clocks.ordered(thread, BULK, agent as usize, epoch)
@@ -168,7 +172,7 @@ impl Mbarriers {
         clocks: &mut Clocks,
         (slot, thread): (usize, usize),
         Arrival { bytes, relaxed }: Arrival,
-    ) -> Done {
+    ) -> Checked {
         let object = self.made(clocks, (slot, thread))?;
         if Self::known(clocks, (slot, thread)) != object.phase {
             return Err(MbarrierFault::TooEarly { phase: object.phase });
@@ -195,11 +199,11 @@ impl Mbarriers {
         clocks: &mut Clocks,
         (slot, thread): (usize, usize),
         (stmt, relaxed): (u32, bool),
-    ) -> Done {
+    ) -> Checked {
         self.made(clocks, (slot, thread))?;
         self.shown(clocks, (slot, thread))?;
         let object = &mut self.objects[slot];
-        let last = FromOther {
+        let last = RemoteArrival {
             then: now(clocks, thread),
             phase: object.phase + 1,
             issuer: (thread as u32, stmt),
@@ -212,7 +216,7 @@ impl Mbarriers {
     }
 
     /// Fails where a copy that a thread is about to issue may not count at a barrier.
-    pub(crate) fn may_copy(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Done {
+    pub(crate) fn may_copy(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Checked {
         self.made(clocks, (slot, thread))?;
         self.shown(clocks, (slot, thread))?;
         let phase = self.objects[slot].phase;
@@ -239,7 +243,7 @@ impl Mbarriers {
         clocks: &mut Clocks,
         (slot, issuer): (usize, Issuer),
         bytes: u64,
-    ) -> Done {
+    ) -> Checked {
         let object = &mut self.objects[slot];
         object.copied = Some((object.phase + 1, issuer));
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -251,7 +255,7 @@ impl Mbarriers {
     }
 
     /// Ends the phase of a barrier if nothing is missing.
-    fn settle(&mut self, clocks: &mut Clocks, slot: usize) -> Done {
+    fn settle(&mut self, clocks: &mut Clocks, slot: usize) -> Checked {
         let object = &mut self.objects[slot];
         let Some(made) = object.made.as_ref().filter(|_| object.pending == 0 && object.bytes == 0)
         else {
@@ -280,7 +284,7 @@ impl Mbarriers {
         clocks: &Clocks,
         (slot, thread): (usize, usize),
         parity: u64,
-    ) -> Done<bool> {
+    ) -> Checked<bool> {
         if parity > 1 {
             return Err(MbarrierFault::NoParity { parity: parity as i64 });
         }
@@ -333,8 +337,8 @@ impl Mbarriers {
     }
 
     /// What a barrier lacks of its phase.
-    pub(crate) fn state(&self, slot: usize) -> Lacking {
-        let Object { phase, pending, bytes, .. } = self.objects[slot];
-        Lacking { phase, arrivals: pending, bytes }
+    pub(crate) fn state(&self, slot: usize) -> PhaseState {
+        let MbarrierState { phase, pending, bytes, .. } = self.objects[slot];
+        PhaseState { phase, arrivals: pending, bytes }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Track {
 /// Threads meet, or one meets itself: what each knows, and has done on the timelines that have no
 /// groups, comes before what those who wait do next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meet {
+pub(crate) struct MeetRule {
     /// The proxies through which it comes after.
     pub(crate) views: &'static [usize],
     /// Whether what is known in the view of one of them becomes known in that of all.
@@ -44,7 +44,7 @@ pub(crate) struct Meet {
 
 /// A thread waits for its own groups: they come before what it does next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Await {
+pub(crate) struct AwaitRule {
     /// The timelines whose groups are over then.
     pub(crate) over: &'static [Timeline],
     /// The proxies through which it comes after them.
@@ -54,7 +54,7 @@ pub(crate) struct Await {
 /// A thread takes over what others have left in a word. They leave what they know, and have done on the
 /// timelines that have no groups.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Find {
+pub(crate) struct AcquireRule {
     /// The proxies through which it comes after that.
     pub(crate) views: &'static [usize],
 }
@@ -66,22 +66,22 @@ pub(crate) struct Model {
     /// How many proxies there are.
     pub(crate) proxies: usize,
     /// The barriers of a warp, of the block, and those with a name.
-    pub(crate) barrier: Meet,
+    pub(crate) barrier: MeetRule,
     /// The timelines on which a commit closes the group of a thread.
     pub(crate) commit: &'static [Timeline],
     /// A wait, for all groups but the newest.
-    pub(crate) wait: Await,
+    pub(crate) wait: AwaitRule,
     /// An atomic that acquires, and a fence behind atomics. What releases has nothing to choose.
-    pub(crate) acquire: Find,
+    pub(crate) acquire: AcquireRule,
     /// A thread's fence of proxies.
-    pub(crate) fence: Meet,
+    pub(crate) fence: MeetRule,
     /// A wait for a phase of a barrier in shared memory, at which those that arrived have left what they know and have
     /// done, and copies that they are over.
-    pub(crate) phase: Find,
+    pub(crate) phase: AcquireRule,
     /// A wait of a warp for its matrix instructions, for all groups but the newest.
-    pub(crate) matrix: Await,
+    pub(crate) matrix: AwaitRule,
     /// A thread's wait at a barrier in shared memory, as others know of it.
-    pub(crate) waits: Await,
+    pub(crate) waits: AwaitRule,
 }
 
 /// What a thread does by its own statements.
@@ -115,14 +115,14 @@ pub(crate) static MODEL: Model = Model {
         Track { by: "an asynchronous copy of ", proxy: 0, grouped: true, relaxed: false },
     ],
     proxies: 1,
-    barrier: Meet { views: &[0], across: false },
+    barrier: MeetRule { views: &[0], across: false },
     commit: &[COPIES],
-    wait: Await { over: &[COPIES], views: &[0] },
-    acquire: Find { views: &[0] },
-    fence: Meet { views: &[0], across: true },
-    phase: Find { views: &[0] },
-    matrix: Await { over: &[], views: &[0] },
-    waits: Await { over: &[], views: &[0] },
+    wait: AwaitRule { over: &[COPIES], views: &[0] },
+    acquire: AcquireRule { views: &[0] },
+    fence: MeetRule { views: &[0], across: true },
+    phase: AcquireRule { views: &[0] },
+    matrix: AwaitRule { over: &[], views: &[0] },
+    waits: AwaitRule { over: &[], views: &[0] },
 };
 
 /// The model of kernels with asynchronous units.
@@ -136,20 +136,20 @@ pub(crate) static ASYNCHRONOUS: Model = Model {
     ],
     proxies: 2,
     // What synchronises hands on both views, each as it is.
-    barrier: Meet { views: BOTH, across: false },
+    barrier: MeetRule { views: BOTH, across: false },
     commit: &[COPIES],
-    wait: Await { over: &[COPIES], views: &[GENERIC] },
-    acquire: Find { views: BOTH },
-    fence: Meet { views: BOTH, across: true },
+    wait: AwaitRule { over: &[COPIES], views: &[GENERIC] },
+    acquire: AcquireRule { views: BOTH },
+    fence: MeetRule { views: BOTH, across: true },
     // That an asynchronous operation is over is known in both views.
-    phase: Find { views: BOTH },
-    matrix: Await { over: &[MATRIX], views: BOTH },
-    waits: Await { over: &[WAITS], views: BOTH },
+    phase: AcquireRule { views: BOTH },
+    matrix: AwaitRule { over: &[MATRIX], views: BOTH },
+    waits: AwaitRule { over: &[WAITS], views: BOTH },
 };
 
 /// What an access does to a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touch {
+pub(crate) enum WordEffect {
     Read,
     Write,
     /// An atomic of this scope.
@@ -159,13 +159,13 @@ pub(crate) enum Touch {
 impl AccessKind {
     /// The timeline of a thread that does it, and what that does to a word.
     #[inline]
-    fn row(self) -> (Timeline, Touch) {
+    fn row(self) -> (Timeline, WordEffect) {
         match self {
-            AccessKind::Read => (ORDINARY, Touch::Read),
-            AccessKind::Write => (ORDINARY, Touch::Write),
-            AccessKind::Atomic(scope) => (ORDINARY, Touch::Atomic(scope)),
-            AccessKind::CopyRead => (COPIES, Touch::Read),
-            AccessKind::CopyWrite => (COPIES, Touch::Write),
+            AccessKind::Read => (ORDINARY, WordEffect::Read),
+            AccessKind::Write => (ORDINARY, WordEffect::Write),
+            AccessKind::Atomic(scope) => (ORDINARY, WordEffect::Atomic(scope)),
+            AccessKind::CopyRead => (COPIES, WordEffect::Read),
+            AccessKind::CopyWrite => (COPIES, WordEffect::Write),
         }
     }
 
@@ -175,7 +175,7 @@ impl AccessKind {
     }
 
     #[inline]
-    pub(crate) fn touch(self) -> Touch {
+    pub(crate) fn touch(self) -> WordEffect {
         self.row().1
     }
 }

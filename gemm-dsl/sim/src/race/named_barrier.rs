@@ -8,29 +8,29 @@ use std::hash::{Hash, Hasher};
 
 /// A warp that has come, and the epochs of its threads then.
 #[derive(Debug)]
-struct Arrival {
+struct WarpArrival {
     warp: u32,
     epochs: [u32; WARP],
 }
 
 /// A barrier with a name.
 #[derive(Debug, Default)]
-struct Round {
+struct NamedBarrier {
     /// The threads that take part.
     expected: u32,
-    came: Vec<Arrival>,
+    came: Vec<WarpArrival>,
     /// Those of them that wait.
     waiting: Vec<u32>,
     /// Who came to the round before.
-    before: Vec<Arrival>,
+    before: Vec<WarpArrival>,
 }
 
 /// The barriers of a block, by their names.
 #[derive(Debug, Default)]
-pub(crate) struct Named(BTreeMap<u32, Round>);
+pub(crate) struct NamedBarriers(BTreeMap<u32, NamedBarrier>);
 
 /// Who has come to which and who waits: not when, by which no two rounds would be alike.
-impl Hash for Named {
+impl Hash for NamedBarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for (barrier, round) in &self.0 {
             (barrier, round.expected, &round.waiting).hash(state);
@@ -42,7 +42,7 @@ impl Hash for Named {
 /// A warp has come to a round that it is in, or before it could know that the last one is over.
 pub(crate) struct TooEarly;
 
-impl Named {
+impl NamedBarriers {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -64,7 +64,7 @@ impl Named {
         }
         let first = warp as usize * WARP;
         let epochs = std::array::from_fn(|lane| clocks.epoch(first + lane, ORDINARY));
-        round.came.push(Arrival { warp, epochs });
+        round.came.push(WarpArrival { warp, epochs });
         round.expected = threads;
         round.waiting.extend(wait.then_some(warp));
         Ok(())
@@ -83,14 +83,14 @@ impl Named {
     }
 }
 
-impl Round {
+impl NamedBarrier {
     /// A warp counts as a whole one, whatever it lacks.
     fn arrived(&self) -> u32 {
         (self.came.len() * WARP) as u32
     }
 }
 
-impl Arrival {
+impl WarpArrival {
     /// Whether a warp knows of it: it comes as a whole, and so did the other, so that any thread may know
     /// of any.
     fn is_known(&self, clocks: &Clocks, warp: u32) -> bool {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 /// A map. Its clones are the same map.
 #[derive(Debug)]
-pub(crate) struct Map<T>(Option<Rc<Node<T>>>);
+pub(crate) struct PersistentMap<T>(Option<Rc<Node<T>>>);
 
 #[derive(Debug)]
 struct Node<T> {
@@ -16,55 +16,55 @@ struct Node<T> {
     prefix: u32,
     /// The highest bit in which keys differ; 0 where there is one.
     bit: u32,
-    kind: Kind<T>,
+    kind: NodeKind<T>,
 }
 
 #[derive(Debug)]
-enum Kind<T> {
+enum NodeKind<T> {
     Leaf(T),
     /// The keys that lack the bit, and those that have it.
     Fork([Rc<Node<T>>; 2]),
 }
 
 /// What two values of one key are together.
-pub(crate) enum Both<T> {
+pub(crate) enum Join<T> {
     First,
     Second,
     New(T),
 }
 
-impl<T> Default for Map<T> {
+impl<T> Default for PersistentMap<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> Clone for Map<T> {
+impl<T> Clone for PersistentMap<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<T> Map<T> {
+impl<T> PersistentMap<T> {
     pub(crate) fn get(&self, key: u32) -> Option<&T> {
         let mut node = self.0.as_ref()?;
         loop {
             match &node.kind {
                 _ if !node.spans(key) => return None,
-                Kind::Leaf(value) => return Some(value),
-                Kind::Fork(sides) => node = &sides[node.side(key)],
+                NodeKind::Leaf(value) => return Some(value),
+                NodeKind::Fork(sides) => node = &sides[node.side(key)],
             }
         }
     }
 
     /// With a value, in place of any other of its key.
     pub(crate) fn with(&self, key: u32, value: T) -> Self {
-        let leaf = Self(Some(Rc::new(Node { prefix: key, bit: 0, kind: Kind::Leaf(value) })));
-        self.and(&leaf, &|_, _| Both::Second)
+        let leaf = Self(Some(Rc::new(Node { prefix: key, bit: 0, kind: NodeKind::Leaf(value) })));
+        self.and(&leaf, &|_, _| Join::Second)
     }
 
     /// What either holds.
-    pub(crate) fn and(&self, other: &Self, both: &impl Fn(&T, &T) -> Both<T>) -> Self {
+    pub(crate) fn and(&self, other: &Self, both: &impl Fn(&T, &T) -> Join<T>) -> Self {
         let (Some(a), Some(b)) = (&self.0, &other.0) else {
             return Self(self.0.as_ref().or(other.0.as_ref()).cloned());
         };
@@ -95,33 +95,33 @@ impl<T> Node<T> {
         usize::from(key & self.bit != 0)
     }
 
-    fn and(a: &Rc<Self>, b: &Rc<Self>, both: &impl Fn(&T, &T) -> Both<T>) -> Rc<Self> {
+    fn and(a: &Rc<Self>, b: &Rc<Self>, both: &impl Fn(&T, &T) -> Join<T>) -> Rc<Self> {
         if Rc::ptr_eq(a, b) {
             return Rc::clone(a);
         }
         if (a.prefix, a.bit) == (b.prefix, b.bit) {
             return match (&a.kind, &b.kind) {
-                (Kind::Fork([a0, a1]), Kind::Fork([b0, b1])) => {
+                (NodeKind::Fork([a0, a1]), NodeKind::Fork([b0, b1])) => {
                     let sides = [Self::and(a0, b0, both), Self::and(a1, b1, both)];
                     a.or_same(Some(b), sides)
                 }
-                (Kind::Leaf(x), Kind::Leaf(y)) => match both(x, y) {
-                    Both::First => Rc::clone(a),
-                    Both::Second => Rc::clone(b),
-                    Both::New(z) => Rc::new(Self { kind: Kind::Leaf(z), ..**a }),
+                (NodeKind::Leaf(x), NodeKind::Leaf(y)) => match both(x, y) {
+                    Join::First => Rc::clone(a),
+                    Join::Second => Rc::clone(b),
+                    Join::New(z) => Rc::new(Self { kind: NodeKind::Leaf(z), ..**a }),
                 },
                 _ => unreachable!("the keys of a fork differ in its bit"),
             };
         }
         match (&a.kind, &b.kind) {
-            (Kind::Fork([a0, a1]), _) if a.bit > b.bit && a.spans(b.prefix) => {
+            (NodeKind::Fork([a0, a1]), _) if a.bit > b.bit && a.spans(b.prefix) => {
                 let sides = match a.side(b.prefix) {
                     0 => [Self::and(a0, b, both), Rc::clone(a1)],
                     _ => [Rc::clone(a0), Self::and(a1, b, both)],
                 };
                 a.or_same(None, sides)
             }
-            (_, Kind::Fork([b0, b1])) if b.bit > a.bit && b.spans(a.prefix) => {
+            (_, NodeKind::Fork([b0, b1])) if b.bit > a.bit && b.spans(a.prefix) => {
                 let sides = match b.side(a.prefix) {
                     0 => [Self::and(a, b0, both), Rc::clone(b1)],
                     _ => [Rc::clone(b0), Self::and(a, b1, both)],
@@ -135,7 +135,7 @@ impl<T> Node<T> {
                     0 => [Rc::clone(a), Rc::clone(b)],
                     _ => [Rc::clone(b), Rc::clone(a)],
                 };
-                Rc::new(Self { prefix, bit, kind: Kind::Fork(sides) })
+                Rc::new(Self { prefix, bit, kind: NodeKind::Fork(sides) })
             }
         }
     }
@@ -143,14 +143,14 @@ impl<T> Node<T> {
     /// A fork of these sides: itself or the other one, if that has them.
     fn or_same(self: &Rc<Self>, other: Option<&Rc<Self>>, sides: [Rc<Self>; 2]) -> Rc<Self> {
         let has = |node: &&Rc<Self>| match &node.kind {
-            Kind::Fork(own) => own.iter().zip(&sides).all(|(a, b)| Rc::ptr_eq(a, b)),
-            Kind::Leaf(_) => false,
+            NodeKind::Fork(own) => own.iter().zip(&sides).all(|(a, b)| Rc::ptr_eq(a, b)),
+            NodeKind::Leaf(_) => false,
         };
         match std::iter::once(self).chain(other).find(has) {
             Some(same) => Rc::clone(same),
             None => {
                 let (prefix, bit) = (self.prefix, self.bit);
-                Rc::new(Self { prefix, bit, kind: Kind::Fork(sides) })
+                Rc::new(Self { prefix, bit, kind: NodeKind::Fork(sides) })
             }
         }
     }

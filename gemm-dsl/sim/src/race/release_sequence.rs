@@ -7,16 +7,16 @@
 //! What was left for all threads of the launch is kept with the word; what only those of a block may
 //! find is kept with the block, and goes when that has ended.
 
-use super::clock::{Behind, Clocks};
-use crate::race::vector_clock::Left;
+use super::clock::{Clocks, PendingRelease};
+use crate::race::vector_clock::ReleaseClock;
 use gemm_dsl::ir::{Order, Scope};
 use std::collections::HashMap;
 
 /// The word of an atomic.
 #[derive(Debug, Default)]
-struct Handover {
+struct ReleaseSequence {
     /// What was left for all threads of the launch.
-    left: Option<Left>,
+    left: Option<ReleaseClock>,
     /// The block and scope of the last atomic that wrote.
     last: Option<(u32, Scope)>,
     /// How often the chain was broken: what was left before is lost.
@@ -25,24 +25,24 @@ struct Handover {
 
 /// Those of words on which there were atomics, by the number of their buffer and element.
 #[derive(Debug, Default)]
-pub(crate) struct Handovers(HashMap<(usize, u32), Handover>);
+pub(crate) struct ReleaseSequences(HashMap<(usize, u32), ReleaseSequence>);
 
 /// What the threads of a block hand on to one another, and what their fences stand for.
 #[derive(Debug, Default)]
-pub(crate) struct Inside {
+pub(crate) struct BlockReleases {
     /// What was left in a word by threads of the block, and how often its chain was broken until then.
-    left: HashMap<(usize, u32), (u32, Left)>,
-    fenced: Vec<Fenced>,
+    left: HashMap<(usize, u32), (u32, ReleaseClock)>,
+    fenced: Vec<ThreadFences>,
 }
 
 /// What the fences of a thread stand for.
 #[derive(Debug, Default)]
-struct Fenced {
+struct ThreadFences {
     /// What the thread has done before its last fence of the block, and of the device: left by every
     /// atomic behind it.
-    left: [Option<Behind>; 2],
+    left: [Option<PendingRelease>; 2],
     /// What the atomics before the next fence have found, for those fences to take over.
-    found: [Option<Left>; 2],
+    found: [Option<ReleaseClock>; 2],
 }
 
 /// Whether an order takes over what others have left.
@@ -55,7 +55,7 @@ fn releases(order: Order) -> bool {
     matches!(order, Order::Release | Order::AcqRel | Order::SeqCst)
 }
 
-impl Handovers {
+impl ReleaseSequences {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
@@ -66,7 +66,7 @@ impl Handovers {
         at: (usize, u32),
         (clocks, block, thread): (&mut Clocks, u32, usize),
         (order, scope, wrote): (Order, Scope, bool),
-        inside: &mut Inside,
+        inside: &mut BlockReleases,
     ) {
         let word = self.0.entry(at).or_default();
         let fenced = &mut inside.fenced[thread];
@@ -75,13 +75,13 @@ impl Handovers {
         let own = inside.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
         let own = own.map(|(_, left)| left);
         let global = word.left.as_ref().filter(|_| device);
-        if let Some(found) = Left::and(own, global).filter(|_| continues) {
+        if let Some(found) = ReleaseClock::and(own, global).filter(|_| continues) {
             if acquires(order) {
                 clocks.acquire(block, thread, &found);
             } else {
                 // A fence behind it takes over what is in the scopes of both.
-                fenced.found[0] = Left::and(fenced.found[0].as_ref(), own);
-                fenced.found[1] = Left::and(fenced.found[1].as_ref(), Some(&found));
+                fenced.found[0] = ReleaseClock::and(fenced.found[0].as_ref(), own);
+                fenced.found[1] = ReleaseClock::and(fenced.found[1].as_ref(), Some(&found));
             }
         }
         if !wrote {
@@ -93,11 +93,11 @@ impl Handovers {
             word.breaks += 1;
         }
         let mut more = None;
-        let mut leave = |left: &Left, device: bool| {
+        let mut leave = |left: &ReleaseClock, device: bool| {
             if device {
-                word.left = Left::and(word.left.as_ref(), Some(left));
+                word.left = ReleaseClock::and(word.left.as_ref(), Some(left));
             }
-            more = Left::and(more.as_ref(), Some(left));
+            more = ReleaseClock::and(more.as_ref(), Some(left));
         };
         if releases(order) {
             leave(&clocks.release(block, thread), device);
@@ -109,18 +109,18 @@ impl Handovers {
         }
         if more.is_some() {
             let own = inside.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
-            let own = Left::and(own.map(|(_, left)| left), more.as_ref());
+            let own = ReleaseClock::and(own.map(|(_, left)| left), more.as_ref());
             own.into_iter().for_each(|own| _ = inside.left.insert(at, (word.breaks, own)));
         }
     }
 }
 
-impl Inside {
+impl BlockReleases {
     /// A block begins, of so many threads.
     pub(crate) fn begin(&mut self, threads: usize) {
         self.left.clear();
         self.fenced.clear();
-        self.fenced.resize_with(threads, Fenced::default);
+        self.fenced.resize_with(threads, ThreadFences::default);
     }
 
     /// A fence of threads of a warp: what atomics have found comes before it, and what it stands behind will

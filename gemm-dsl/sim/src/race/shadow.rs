@@ -8,7 +8,7 @@ const NO_READS: u32 = u32::MAX;
 
 /// What is remembered of a word.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Word {
+pub(crate) struct ShadowWord {
     /// The agent of the last write.
     pub(crate) agent: u32,
     /// Its epoch; 0 if nobody has written.
@@ -34,7 +34,7 @@ pub(crate) struct Reads {
 /// The shadow of a growing array of words.
 pub(crate) struct Shadow {
     rows: usize,
-    pub(crate) words: Vec<Word>,
+    pub(crate) words: Vec<ShadowWord>,
     /// For each page, where its reads start.
     read_pages: Vec<u32>,
     /// Of each word and row the newest reads.
@@ -58,7 +58,7 @@ impl Shadow {
     /// Forgets everything, and has `pages` pages.
     pub(crate) fn reset(&mut self, pages: usize) {
         self.words.clear();
-        self.words.resize(pages * PAGE, Word::default());
+        self.words.resize(pages * PAGE, ShadowWord::default());
         self.read_pages.clear();
         self.read_pages.resize(pages, NO_READS);
         self.reads.clear();
@@ -67,7 +67,7 @@ impl Shadow {
 
     /// Appends a page and gives its number.
     fn grow(&mut self) -> u32 {
-        self.words.resize(self.words.len() + PAGE, Word::default());
+        self.words.resize(self.words.len() + PAGE, ShadowWord::default());
         self.read_pages.push(NO_READS);
         self.read_pages.len() as u32 - 1
     }
@@ -99,7 +99,7 @@ impl Shadow {
         width: usize,
         row: usize,
         read: Reads,
-        ordered: impl Fn(&Word) -> bool,
+        ordered: impl Fn(&ShadowWord) -> bool,
     ) -> Result<(), usize> {
         let at = self.reads_at(word, row);
         let entries = &mut self.words[word..word + width];
@@ -180,19 +180,19 @@ impl Shadow {
                 self.older.remove(&(word as u32, row as u32));
             }
         }
-        self.words[word] = Word { agent, epoch, readers: 0 };
+        self.words[word] = ShadowWord { agent, epoch, readers: 0 };
     }
 }
 
 /// The shadow of global buffers: of what has been touched, by pages.
-pub(crate) struct Paged {
+pub(crate) struct PagedShadow {
     shadow: Shadow,
     /// The page of the shadow, by buffer and page of the buffer.
     pages: HashMap<(usize, u32), u32>,
     last: Option<((usize, u32), u32)>,
 }
 
-impl Paged {
+impl PagedShadow {
     pub(crate) fn new(rows: usize) -> Self {
         Self { shadow: Shadow::new(rows), pages: HashMap::new(), last: None }
     }

@@ -1,18 +1,18 @@
 //! What is known to be over: of the agents of a block, and of other blocks.
 
 use crate::mask::WARP;
-use crate::race::persistent_map::{Both, Map};
+use crate::race::persistent_map::{Join, PersistentMap};
 
 /// What is known of the agents of a block.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct VectorClock {
     /// For each agent, the last epoch known to be over.
     agents: Box<[u32]>,
     /// For each row, the least of those.
     rows: Box<[u32]>,
 }
 
-impl Seen {
+impl VectorClock {
     pub(crate) fn new(agents: Vec<u32>) -> Self {
         let least = |row: &[u32]| row.iter().copied().fold(u32::MAX, u32::min);
         Self { rows: agents.chunks(WARP).map(least).collect(), agents: agents.into() }
@@ -24,7 +24,7 @@ impl Seen {
         self.agents[agent as usize] >= epoch
     }
 
-    /// As [`Seen::covers`] for all agents of a row.
+    /// As [`VectorClock::covers`] for all agents of a row.
     #[inline]
     pub(crate) fn covers_row(&self, row: usize, epoch: u32) -> bool {
         self.rows[row] >= epoch
@@ -36,39 +36,39 @@ impl Seen {
         &self.agents
     }
 
-    fn and(&self, other: &Self) -> Both<Self> {
+    fn and(&self, other: &Self) -> Join<Self> {
         let all = |of: fn(&(&u32, &u32)) -> bool| {
             self.agents.iter().zip(&other.agents).all(|pair| of(&pair))
         };
         if all(|(a, b)| a >= b) {
-            Both::First
+            Join::First
         } else if all(|(a, b)| a <= b) {
-            Both::Second
+            Join::Second
         } else {
             let mut agents = self.agents.to_vec();
             raise(&mut agents, &other.agents);
-            Both::New(Self::new(agents))
+            Join::New(Self::new(agents))
         }
     }
 }
 
 /// What is known of blocks, by their numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Blocks(Map<Seen>);
+pub(crate) struct BlockClocks(PersistentMap<VectorClock>);
 
-impl Blocks {
-    pub(crate) fn get(&self, block: u32) -> Option<&Seen> {
+impl BlockClocks {
+    pub(crate) fn get(&self, block: u32) -> Option<&VectorClock> {
         self.0.get(block)
     }
 
     /// With what is known of a block, which is all that was and more.
-    pub(crate) fn with(&self, block: u32, seen: Seen) -> Self {
+    pub(crate) fn with(&self, block: u32, seen: VectorClock) -> Self {
         Self(self.0.with(block, seen))
     }
 
     /// What either holds: itself, if the other adds nothing.
     pub(crate) fn and(&self, other: &Self) -> Self {
-        Self(self.0.and(&other.0, &Seen::and))
+        Self(self.0.and(&other.0, &VectorClock::and))
     }
 
     /// Whether it is the same, not just equal.
@@ -79,32 +79,32 @@ impl Blocks {
 
 /// What a thread has learnt of others by synchronisation, in the view of one proxy.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct AcquiredClock {
     /// Of its own block.
-    pub(crate) here: Seen,
+    pub(crate) here: VectorClock,
     /// Of all blocks that it has heard of; what that says of its own is in `here` too.
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: BlockClocks,
 }
 
 /// What some know together.
 #[derive(Clone, Debug)]
-pub(crate) struct Sum {
+pub(crate) struct JoinedClock {
     pub(crate) agents: Vec<u32>,
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: BlockClocks,
 }
 
-impl Sum {
-    pub(crate) fn of(known: &Known) -> Self {
+impl JoinedClock {
+    pub(crate) fn of(known: &AcquiredClock) -> Self {
         Self { agents: known.here.agents.to_vec(), blocks: known.blocks.clone() }
     }
 
-    pub(crate) fn add(&mut self, agents: &[u32], blocks: &Blocks) {
+    pub(crate) fn add(&mut self, agents: &[u32], blocks: &BlockClocks) {
         raise(&mut self.agents, agents);
         self.blocks = self.blocks.and(blocks);
     }
 
-    pub(crate) fn known(self) -> Known {
-        Known { here: Seen::new(self.agents), blocks: self.blocks }
+    pub(crate) fn known(self) -> AcquiredClock {
+        AcquiredClock { here: VectorClock::new(self.agents), blocks: self.blocks }
     }
 }
 
@@ -115,9 +115,9 @@ pub(crate) fn raise(epochs: &mut [u32], others: &[u32]) {
 
 /// What threads have left for others, in the view of each proxy.
 #[derive(Clone, Debug)]
-pub(crate) struct Left(pub(crate) Vec<Blocks>);
+pub(crate) struct ReleaseClock(pub(crate) Vec<BlockClocks>);
 
-impl Left {
+impl ReleaseClock {
     /// What either holds.
     pub(crate) fn and(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };

@@ -1,13 +1,13 @@
 //! The accesses of a kernel in the order of the text, and what is known of them there.
 
 use super::charge::Charge;
-use super::form::{Form, Id};
-use crate::counters::access_fate::Role;
+use super::form::{Polynomial, ValueId};
+use crate::counters::access_fate::AccessFate;
 use std::collections::HashMap;
 
 /// A load that may be merged with its neighbours.
 pub(super) struct Load {
-    pub(super) value: Id,
+    pub(super) value: ValueId,
     /// The number of the access.
     pub(super) access: u32,
     /// Which piece of straight code it is in.
@@ -16,7 +16,7 @@ pub(super) struct Load {
     pub(super) epoch: Epoch,
     pub(super) region: u32,
     /// Its address but for a constant, and the constant, in elements.
-    pub(super) form: Form,
+    pub(super) form: Polynomial,
     pub(super) at: i64,
     /// Whether nothing else may be loaded instead.
     pub(super) alone: bool,
@@ -24,13 +24,13 @@ pub(super) struct Load {
 
 /// What lies so many elements behind an address: an element, or a vector that begins there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct At {
+pub(super) struct Offset {
     pub(super) constant: i64,
     pub(super) vector: bool,
 }
 
 /// Which buffer, address, and what behind it.
-pub(super) type Place = (u32, Id, At);
+pub(super) type Address = (u32, ValueId, Offset);
 
 /// How often what an address points to may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,20 +43,20 @@ pub(super) struct Epoch {
 
 /// A store.
 pub(super) struct Store {
-    pub(super) place: Place,
-    pub(super) value: Id,
+    pub(super) place: Address,
+    pub(super) value: ValueId,
     /// The number of the access.
     pub(super) access: u32,
     /// Which piece of straight code it is in.
     pub(super) piece: u32,
     /// What it costs where it stands.
     pub(super) charge: Charge,
-    pub(super) fate: Fate,
+    pub(super) fate: StoreFate,
 }
 
 /// What becomes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum StoreFate {
     Stands,
     /// Another one, of the other branch, writes its value too.
     Sunk,
@@ -70,31 +70,31 @@ pub(super) struct Accesses {
     pub(super) loads: Vec<Load>,
     pub(super) stores: Vec<Store>,
     /// What becomes of each access of the code, as far as that is known.
-    claimed: HashMap<u32, Role>,
+    claimed: HashMap<u32, AccessFate>,
     /// The stores that nobody has looked at yet, by their numbers.
-    pub(super) open: HashMap<Place, usize>,
+    pub(super) open: HashMap<Address, usize>,
     /// How often each address was stored through.
-    pub(super) own_writes: HashMap<(u32, Id), u32>,
+    pub(super) own_writes: HashMap<(u32, ValueId), u32>,
     /// How often each buffer was written.
     pub(super) epochs: HashMap<u32, u32>,
     /// How often threads have met.
     pub(super) meetings: u32,
     /// The addresses computed last, of their buffers.
-    pub(super) addresses: Vec<(u32, Form, Id)>,
+    pub(super) addresses: Vec<(u32, Polynomial, ValueId)>,
 }
 
 impl Accesses {
     /// What becomes of an access; where copies of its loop's body differ, it stays as it is.
-    pub(super) fn claim(&mut self, access: u32, role: Role) {
+    pub(super) fn claim(&mut self, access: u32, role: AccessFate) {
         let known = self.claimed.entry(access).or_insert(role);
         if *known != role {
-            *known = Role::Own;
+            *known = AccessFate::Own;
         }
     }
 
     /// What becomes of each of so many accesses.
-    pub(super) fn roles(&self, accesses: u32) -> Vec<Role> {
-        (0..accesses).map(|at| self.claimed.get(&at).copied().unwrap_or(Role::Own)).collect()
+    pub(super) fn fates(&self, accesses: u32) -> Vec<AccessFate> {
+        (0..accesses).map(|at| self.claimed.get(&at).copied().unwrap_or(AccessFate::Own)).collect()
     }
 
     /// Memory is written.
@@ -109,21 +109,21 @@ impl Accesses {
         } else if let Some(before) = self.open.insert(store.place, self.stores.len())
             && self.stores[before].piece == store.piece
         {
-            self.stores[before].fate = Fate::Overwritten;
+            self.stores[before].fate = StoreFate::Overwritten;
         }
         self.stores.push(store);
     }
 
     /// The stores that the machine code has.
     pub(super) fn standing(&self) -> impl Iterator<Item = &Store> {
-        self.stores.iter().filter(|store| store.fate == Fate::Stands)
+        self.stores.iter().filter(|store| store.fate == StoreFate::Stands)
     }
 
     /// Claims all stores.
     pub(super) fn claim_stores(&mut self) {
         for store in std::mem::take(&mut self.stores) {
-            let gone = store.fate == Fate::Overwritten;
-            self.claim(store.access, if gone { Role::Gone } else { Role::Own });
+            let gone = store.fate == StoreFate::Overwritten;
+            self.claim(store.access, if gone { AccessFate::Gone } else { AccessFate::Own });
         }
     }
 }

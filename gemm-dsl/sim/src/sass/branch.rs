@@ -1,15 +1,15 @@
 //! Branches: which of them are jumps, and which predicates.
 
 use super::charge::Charge;
-use super::cost::{self, Cost};
+use super::cost::{self, SassCost};
 use super::counts::{CountId, Counts};
-use super::form::Id;
-use super::values::Merged;
+use super::form::ValueId;
+use super::values::MergedValues;
 use std::collections::{HashMap, HashSet};
 
 /// An `if`.
 pub(super) struct Branch {
-    pub(super) cond: Id,
+    pub(super) cond: ValueId,
     /// What it is part of.
     pub(super) by: CountId,
     /// Its branches, where they have anything in them.
@@ -32,7 +32,7 @@ pub(super) struct Branches {
     /// What has loops in it.
     pub(super) of_loops: Vec<CountId>,
     /// Comparisons for equality but for a constant, and what they compare.
-    pub(super) equal: HashMap<Id, (Id, Id)>,
+    pub(super) equal: HashMap<ValueId, (ValueId, ValueId)>,
 }
 
 impl Branches {
@@ -40,7 +40,7 @@ impl Branches {
     /// those of jumps; what is predicated is counted with what it is part of.
     pub(super) fn predicate(
         self,
-        values: &Merged,
+        values: &MergedValues,
         counts: &mut Counts,
         mut others: Vec<Charge>,
     ) -> Vec<Charge> {
@@ -50,7 +50,7 @@ impl Branches {
         }
         // What is no straight code jumps itself.
         let mut jumps: HashSet<CountId> = self.of_loops.into_iter().collect();
-        let mut cases: HashMap<(Id, Id), u32> = HashMap::new();
+        let mut cases: HashMap<(ValueId, ValueId), u32> = HashMap::new();
         for what in self.all.iter().filter_map(|branch| self.equal.get(&branch.cond)) {
             *cases.entry(*what).or_default() += 1;
         }
@@ -73,7 +73,11 @@ impl Branches {
             jumps.insert(branch.by);
             let jump = branch.jump();
             *spent.entry(branch.by).or_default() += jump;
-            others.push(Charge { count: branch.by, stmt: branch.stmt, cost: Cost::others(jump) });
+            others.push(Charge {
+                count: branch.by,
+                stmt: branch.stmt,
+                cost: SassCost::others(jump),
+            });
         }
         others
     }

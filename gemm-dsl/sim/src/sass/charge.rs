@@ -1,9 +1,9 @@
 //! What a launch is charged with, when it is known how often each piece of code was executed.
 
 use super::super::counters::{Executions, Profile};
-use super::cost::{Class, Cost};
+use super::cost::{SassClass, SassCost};
 use super::counts::{CountId, Counts, Parts};
-use crate::counters::quantity::Compiled;
+use crate::counters::quantity::SassCounters;
 
 /// Instructions that are executed together.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Charge {
     pub(super) count: CountId,
     /// The statement that needs them, if one does.
     pub(super) stmt: Option<u32>,
-    pub(super) cost: Cost,
+    pub(super) cost: SassCost,
 }
 
 /// The instructions of a kernel.
@@ -26,13 +26,13 @@ pub(crate) struct Charges {
 
 /// The instructions of a statement, executed by warps.
 #[derive(Clone, Debug, Default)]
-struct Executed {
-    of: [Parts; Class::COUNT],
+struct ExecutedInstructions {
+    of: [Parts; SassClass::COUNT],
     /// Multiply-adds of all lanes.
     ffma_lanes: Parts,
 }
 
-impl Executed {
+impl ExecutedInstructions {
     fn add(
         &mut self,
         counts: &Counts,
@@ -40,33 +40,33 @@ impl Executed {
         executions: &Executions,
     ) {
         let warps = counts.warps(count, executions);
-        self.of[Class::Other as usize] += warps * cost.others;
+        self.of[SassClass::Other as usize] += warps * cost.others;
         self.of[cost.class as usize] += warps * cost.count;
-        if cost.class == Class::Ffma {
+        if cost.class == SassClass::Ffma {
             self.ffma_lanes += counts.lanes(count, executions) * cost.count;
         }
     }
 
     /// As they are counted, but for what accesses cost; without the sum of all unless all are known.
-    fn counted(&self, is_whole: bool) -> Compiled {
-        let class = |class: Class| self.of[class as usize].rounded();
-        Compiled {
+    fn counted(&self, is_whole: bool) -> SassCounters {
+        let class = |class: SassClass| self.of[class as usize].rounded();
+        SassCounters {
             instructions: is_whole.then(|| self.of.iter().copied().sum::<Parts>().rounded()),
             thread_ffma: self.ffma_lanes.rounded(),
-            ffma: class(Class::Ffma),
-            hmma: class(Class::Hmma),
-            hgmma: class(Class::Hgmma),
-            barriers: class(Class::Barrier),
-            shuffles: class(Class::Shuffle),
-            global_loads: class(Class::GlobalLoad),
-            global_stores: class(Class::GlobalStore),
-            shared_loads: class(Class::SharedLoad),
-            matrix_loads: class(Class::MatrixLoad),
-            shared_stores: class(Class::SharedStore),
-            copies: class(Class::Copy),
-            box_copies: class(Class::BoxCopy),
-            atomics: class(Class::Atomic),
-            ..Compiled::default()
+            ffma: class(SassClass::Ffma),
+            hmma: class(SassClass::Hmma),
+            hgmma: class(SassClass::Hgmma),
+            barriers: class(SassClass::Barrier),
+            shuffles: class(SassClass::Shuffle),
+            global_loads: class(SassClass::GlobalLoad),
+            global_stores: class(SassClass::GlobalStore),
+            shared_loads: class(SassClass::SharedLoad),
+            matrix_loads: class(SassClass::MatrixLoad),
+            shared_stores: class(SassClass::SharedStore),
+            copies: class(SassClass::Copy),
+            box_copies: class(SassClass::BoxCopy),
+            atomics: class(SassClass::Atomic),
+            ..SassCounters::default()
         }
     }
 }
@@ -75,9 +75,10 @@ impl Charges {
     /// Adds what was executed to the traffic that the profile has.
     pub(crate) fn charge(&self, profile: &mut Profile) {
         let Some(executions) = profile.executions.take() else { return };
-        let mut statements = vec![Executed::default(); profile.compiled_statements.len()];
+        let mut statements =
+            vec![ExecutedInstructions::default(); profile.compiled_statements.len()];
         // What is no statement's.
-        let mut kernel = Executed::default();
+        let mut kernel = ExecutedInstructions::default();
         for charge in &self.all {
             let of = charge.stmt.map_or(&mut kernel, |stmt| &mut statements[stmt as usize]);
             of.add(&self.counts, *charge, &executions);

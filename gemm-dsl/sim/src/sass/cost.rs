@@ -7,7 +7,7 @@ use gemm_dsl::ir::{Arith, BinaryOp, Elem, Integer};
 
 /// The classes of instructions that the profiler tells apart and the model counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum SassClass {
     Other,
     Ffma,
     Hmma,
@@ -24,27 +24,27 @@ pub(super) enum Class {
     Atomic,
 }
 
-impl Class {
+impl SassClass {
     /// How many there are.
     pub(super) const COUNT: usize = Self::Atomic as usize + 1;
 }
 
 /// Instructions of one class, and others beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Cost {
-    pub(super) class: Class,
+pub(super) struct SassCost {
+    pub(super) class: SassClass,
     pub(super) count: u32,
     pub(super) others: u32,
 }
 
-impl Cost {
+impl SassCost {
     pub(super) const FREE: Self = Self::others(0);
 
     pub(super) const fn others(others: u32) -> Self {
-        Self { class: Class::Other, count: 0, others }
+        Self { class: SassClass::Other, count: 0, others }
     }
 
-    pub(super) const fn one(class: Class) -> Self {
+    pub(super) const fn one(class: SassClass) -> Self {
         Self { class, count: 1, others: 0 }
     }
 
@@ -62,9 +62,10 @@ pub(super) const DIVISION: u32 = 20;
 /// One of 64 bits is a call of a function of about as many instructions.
 pub(super) const WIDE_DIVISION: u32 = 70;
 /// A quotient of binary32: a reciprocal, `FCHK`, a branch past the slow path, and five steps of Newton's.
-pub(super) const FLOAT_DIVISION: Cost = Cost { class: Class::Ffma, count: 5, others: 4 };
+pub(super) const FLOAT_DIVISION: SassCost =
+    SassCost { class: SassClass::Ffma, count: 5, others: 4 };
 /// A reciprocal of binary32: `MUFU.RCP` between a test of the range, and a step of Newton's.
-pub(super) const RECIPROCAL: Cost = Cost { class: Class::Ffma, count: 2, others: 8 };
+pub(super) const RECIPROCAL: SassCost = SassCost { class: SassClass::Ffma, count: 2, others: 8 };
 /// Setting up the address of shared memory: `S2UR`, `UMOV`, `ULEA` of the window, once.
 pub(super) const SHARED_WINDOW: u32 = 3;
 /// The address of another row: its sign, two products, and the sum with the array's.

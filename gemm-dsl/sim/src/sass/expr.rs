@@ -1,43 +1,43 @@
 //! Expressions of the lowered code as values.
 
 use super::Compiler;
-use super::cost::{self, Class, Cost};
-use super::form::{Form, Id};
+use super::cost::{self, SassClass, SassCost};
+use super::form::{Polynomial, ValueId};
 use super::operation::{Operation, Special, Width};
 use crate::lower::code::{
-    Apply, Choice, Convert, Datum, Index, Kind, Lane, Number, Pred, Slot, Uniform, Vector, Wide,
+    Apply, Choice, Convert, Datum, Index, Lane, Number, Pred, Slot, SlotKind, Uniform, Vector, Wide,
 };
 use crate::region::{THREAD_X, THREAD_Y};
 use gemm_dsl::ir::{Arith, BinaryOp};
 use std::collections::HashMap;
 
 /// What computes an element from two.
-const FLOAT: Cost = Cost::others(1);
+const FLOAT: SassCost = SassCost::others(1);
 
 impl Compiler<'_, '_> {
-    pub(super) fn constant(&mut self, value: i64) -> Id {
-        let id = self.values.op(Operation::Constant(value), &[], Cost::FREE);
-        self.values.all[id as usize].form = Some(Form::constant(value));
+    pub(super) fn constant(&mut self, value: i64) -> ValueId {
+        let id = self.values.op(Operation::Constant(value), &[], SassCost::FREE);
+        self.values.all[id as usize].form = Some(Polynomial::constant(value));
         id
     }
 
     /// What a variable holds that was given nothing: no constant, since nothing may follow from it.
-    pub(super) fn undefined(&mut self, slot: Slot) -> Id {
-        self.values.op(Operation::Undefined(slot), &[], Cost::FREE)
+    pub(super) fn undefined(&mut self, slot: Slot) -> ValueId {
+        self.values.op(Operation::Undefined(slot), &[], SassCost::FREE)
     }
 
     /// Values that a register of the machine holds, or the constant bank.
-    fn special(&mut self, operation: Operation) -> Id {
-        let id = self.values.op(operation, &[], Cost::others(1));
+    fn special(&mut self, operation: Operation) -> ValueId {
+        let id = self.values.op(operation, &[], SassCost::others(1));
         self.values.all[id as usize].positive = true;
         id
     }
 
-    pub(super) fn uniform(&mut self, value: &Uniform) -> Id {
+    pub(super) fn uniform(&mut self, value: &Uniform) -> ValueId {
         match value {
             Uniform::Static(value) => self.constant(*value),
             Uniform::Known(value) => self.special(Operation::Parameter(*value)),
-            Uniform::Slot(slot) => self.read(Slot { kind: Kind::Uniform, at: *slot }),
+            Uniform::Slot(slot) => self.read(Slot { kind: SlotKind::Uniform, at: *slot }),
             Uniform::BlockX => self.special(Operation::Special(Special::Block(0))),
             Uniform::BlockY => self.special(Operation::Special(Special::Block(1))),
             Uniform::BlockZ => self.special(Operation::Special(Special::Block(2))),
@@ -49,7 +49,7 @@ impl Compiler<'_, '_> {
             }
             Uniform::Not(value) => {
                 let value = self.uniform(value);
-                self.values.op(Operation::Not, &[value], Cost::FREE)
+                self.values.op(Operation::Not, &[value], SassCost::FREE)
             }
             Uniform::I32(op, operands) | Uniform::U64(op, operands) => {
                 let wide = matches!(value, Uniform::U64(..));
@@ -71,14 +71,14 @@ impl Compiler<'_, '_> {
         }
     }
 
-    pub(super) fn lane(&mut self, value: &Lane) -> Id {
+    pub(super) fn lane(&mut self, value: &Lane) -> ValueId {
         match value {
             Lane::Uniform(value) => self.uniform(value),
             Lane::Bits(bits) => self.constant((*bits).into()),
             Lane::Slot(THREAD_X) => self.special(Operation::Special(Special::Thread(0))),
             Lane::Slot(THREAD_Y) => self.special(Operation::Special(Special::Thread(1))),
             Lane::Slot(slot) | Lane::Element(slot) => {
-                self.read(Slot { kind: Kind::Lane, at: *slot })
+                self.read(Slot { kind: SlotKind::Lane, at: *slot })
             }
             Lane::Register(memory) => self.local(memory),
             Lane::Load(memory) => self.load(memory),
@@ -90,7 +90,7 @@ impl Compiler<'_, '_> {
             // A sign is a flag of the operand.
             Lane::NegFloat(value) => {
                 let value = self.lane(value);
-                self.values.op(Operation::Negative, &[value], Cost::FREE)
+                self.values.op(Operation::Negative, &[value], SassCost::FREE)
             }
             Lane::I32(op, operands) | Lane::U32(op, operands) => {
                 let [a, b] = [self.lane(&operands[0]), self.lane(&operands[1])];
@@ -111,22 +111,23 @@ impl Compiler<'_, '_> {
             Lane::Convert(convert) => self.convert(convert),
             Lane::Fma(operands) => {
                 let operands = operands.each_ref().map(|operand| self.lane(operand));
-                self.values.op(Operation::Fma, &operands, Cost::one(Class::Ffma))
+                self.values.op(Operation::Fma, &operands, SassCost::one(SassClass::Ffma))
             }
             Lane::Function(function, operands) => {
-                let operands: Vec<Id> = operands.iter().map(|operand| self.lane(operand)).collect();
+                let operands: Vec<ValueId> =
+                    operands.iter().map(|operand| self.lane(operand)).collect();
                 self.values.op(Operation::Function(*function as usize), &operands, FLOAT)
             }
             Lane::Apply(apply) => self.apply(apply),
-            Lane::Local(slot) => self.own(Kind::Lane, *slot),
+            Lane::Local(slot) => self.own(SlotKind::Lane, *slot),
             Lane::Shuffle(_, _, operands) => {
                 let operands = vec![self.lane(&operands[0]), self.lane(&operands[1])];
-                self.values.fresh(operands, Cost::one(Class::Shuffle))
+                self.values.fresh(operands, SassCost::one(SassClass::Shuffle))
             }
             // `REDUX`, and the move from the uniform register that it gives.
             Lane::OrOfLanes(_, operand) => {
                 let operand = self.lane(operand);
-                self.values.fresh(vec![operand], Cost::others(2))
+                self.values.fresh(vec![operand], SassCost::others(2))
             }
             Lane::Pack(elem, operands) => {
                 let operands = [self.lane(&operands[0]), self.lane(&operands[1])];
@@ -134,22 +135,22 @@ impl Compiler<'_, '_> {
             }
             Lane::Part(vector, elem, at) => {
                 let vector = self.vector(vector);
-                let cost = Cost::others(u32::from(elem.size() < 4));
+                let cost = SassCost::others(u32::from(elem.size() < 4));
                 self.part(vector, u32::from(*at), cost)
             }
         }
     }
 
-    pub(super) fn part(&mut self, vector: Id, at: u32, cost: Cost) -> Id {
+    pub(super) fn part(&mut self, vector: ValueId, at: u32, cost: SassCost) -> ValueId {
         self.values.op(Operation::Part(at), &[vector], cost)
     }
 
-    pub(super) fn wide(&mut self, value: &Wide) -> Id {
+    pub(super) fn wide(&mut self, value: &Wide) -> ValueId {
         match value {
             Wide::Uniform(value) => self.uniform(value),
             Wide::Bits(bits) => self.constant(*bits as i64),
-            Wide::Slot(slot) => self.read(Slot { kind: Kind::Wide, at: *slot }),
-            Wide::Element(slot) => self.read(Slot { kind: Kind::Lane, at: *slot }),
+            Wide::Slot(slot) => self.read(Slot { kind: SlotKind::Wide, at: *slot }),
+            Wide::Element(slot) => self.read(Slot { kind: SlotKind::Lane, at: *slot }),
             Wide::Register(memory) => self.local(memory),
             Wide::Load(memory) => self.load(memory),
             Wide::Neg(value) => {
@@ -159,7 +160,7 @@ impl Compiler<'_, '_> {
             }
             Wide::NegFloat(value) => {
                 let value = self.wide(value);
-                self.values.op(Operation::Negative, &[value], Cost::FREE)
+                self.values.op(Operation::Negative, &[value], SassCost::FREE)
             }
             Wide::U64(op, operands) | Wide::I64(op, operands) => {
                 let [a, b] = [self.wide(&operands[0]), self.wide(&operands[1])];
@@ -167,34 +168,35 @@ impl Compiler<'_, '_> {
             }
             Wide::F64(op, operands) => {
                 let operands = [self.wide(&operands[0]), self.wide(&operands[1])];
-                let cost = if *op == Arith::Div { Cost::others(10) } else { FLOAT };
+                let cost = if *op == Arith::Div { SassCost::others(10) } else { FLOAT };
                 self.values.op(Operation::Float(*op, Width::Double), &operands, cost)
             }
             Wide::Select(choice) => self.choice(choice, Self::wide, 2),
             Wide::Widen(value) => self.lane(value),
             Wide::Convert(convert) => self.convert(convert),
             Wide::Function(function, operands) => {
-                let operands: Vec<Id> = operands.iter().map(|operand| self.wide(operand)).collect();
+                let operands: Vec<ValueId> =
+                    operands.iter().map(|operand| self.wide(operand)).collect();
                 self.values.op(Operation::Function(*function as usize), &operands, FLOAT)
             }
             Wide::Apply(apply) => self.apply(apply),
-            Wide::Local(slot) => self.own(Kind::Wide, *slot),
+            Wide::Local(slot) => self.own(SlotKind::Wide, *slot),
             Wide::Shuffle(_, _, operands) => {
                 let operands = vec![self.wide(&operands.0), self.lane(&operands.1)];
-                let cost = Cost { class: Class::Shuffle, count: 2, others: 0 };
+                let cost = SassCost { class: SassClass::Shuffle, count: 2, others: 0 };
                 self.values.fresh(operands, cost)
             }
             Wide::Part(vector, at) => {
                 let vector = self.vector(vector);
-                self.part(vector, u32::from(*at), Cost::FREE)
+                self.part(vector, u32::from(*at), SassCost::FREE)
             }
         }
     }
 
-    pub(super) fn pred(&mut self, value: &Pred) -> Id {
+    pub(super) fn pred(&mut self, value: &Pred) -> ValueId {
         match value {
             Pred::Uniform(value) => self.uniform(value),
-            Pred::Slot(slot) => self.read(Slot { kind: Kind::Pred, at: *slot }),
+            Pred::Slot(slot) => self.read(Slot { kind: SlotKind::Pred, at: *slot }),
             Pred::I32(cmp, operands) | Pred::U32(cmp, operands) => {
                 let [a, b] = [self.lane(&operands[0]), self.lane(&operands[1])];
                 self.integer(BinaryOp::Cmp(*cmp), a, b, false)
@@ -213,10 +215,10 @@ impl Compiler<'_, '_> {
             }
             Pred::Not(value) => {
                 let value = self.pred(value);
-                self.values.op(Operation::Not, &[value], Cost::FREE)
+                self.values.op(Operation::Not, &[value], SassCost::FREE)
             }
             Pred::Apply(apply) => self.apply(apply),
-            Pred::Local(slot) => self.own(Kind::Pred, *slot),
+            Pred::Local(slot) => self.own(SlotKind::Pred, *slot),
             Pred::And(pair) | Pred::Or(pair) => {
                 let (a, b) = (self.pred(&pair.0), self.pred(&pair.1.value));
                 let or = matches!(value, Pred::Or(_));
@@ -226,43 +228,44 @@ impl Compiler<'_, '_> {
         }
     }
 
-    pub(super) fn vector(&mut self, value: &Vector) -> Id {
+    pub(super) fn vector(&mut self, value: &Vector) -> ValueId {
         match value {
             Vector::Slot(slot) => {
-                let parts: Vec<Id> =
-                    (*slot..slot + 4).map(|at| self.read(Slot { kind: Kind::Lane, at })).collect();
+                let parts: Vec<ValueId> = (*slot..slot + 4)
+                    .map(|at| self.read(Slot { kind: SlotKind::Lane, at }))
+                    .collect();
                 self.gathered(parts)
             }
             Vector::Register(memory) => self.local(memory),
             Vector::Load(memory) => self.load(memory),
             Vector::Pack(elem, parts) => {
-                let operands: Vec<Id> = parts.iter().map(|part| self.number(part)).collect();
+                let operands: Vec<ValueId> = parts.iter().map(|part| self.number(part)).collect();
                 // Parts of a word are put together.
                 let words = if elem.size() < 4 { operands.len() as u32 / 2 } else { 0 };
-                self.values.op(Operation::Vector, &operands, Cost::others(words))
+                self.values.op(Operation::Vector, &operands, SassCost::others(words))
             }
             Vector::Select(choice) => self.choice(choice, Self::vector, 4),
         }
     }
 
     /// Four words as a vector: the one that they are the parts of, if they are.
-    fn gathered(&mut self, parts: Vec<Id>) -> Id {
-        self.values.op(Operation::Vector, &parts, Cost::FREE)
+    fn gathered(&mut self, parts: Vec<ValueId>) -> ValueId {
+        self.values.op(Operation::Vector, &parts, SassCost::FREE)
     }
 
     /// The words of a vector.
-    pub(super) fn words(&mut self, vector: Id) -> Vec<Id> {
-        (0..4).map(|at| self.part(vector, at, Cost::FREE)).collect()
+    pub(super) fn words(&mut self, vector: ValueId) -> Vec<ValueId> {
+        (0..4).map(|at| self.part(vector, at, SassCost::FREE)).collect()
     }
 
-    pub(super) fn number(&mut self, value: &Number) -> Id {
+    pub(super) fn number(&mut self, value: &Number) -> ValueId {
         match value {
             Number::Lane(value) => self.lane(value),
             Number::Wide(value) => self.wide(value),
         }
     }
 
-    pub(super) fn index(&mut self, index: &Index) -> Id {
+    pub(super) fn index(&mut self, index: &Index) -> ValueId {
         match index {
             Index::Uniform { value, wide: _ } => self.uniform(value),
             Index::I32(value) => self.lane(value),
@@ -273,9 +276,9 @@ impl Compiler<'_, '_> {
     fn choice<T>(
         &mut self,
         choice: &Choice<T>,
-        arm: impl Fn(&mut Self, &T) -> Id,
+        arm: impl Fn(&mut Self, &T) -> ValueId,
         words: u32,
-    ) -> Id {
+    ) -> ValueId {
         let cond = self.pred(&choice.cond);
         let outer = std::mem::replace(&mut self.scope.guarded, true);
         let (yes, no) = (arm(self, &choice.yes.value), arm(self, &choice.no.value));
@@ -283,18 +286,22 @@ impl Compiler<'_, '_> {
         self.select(cond, yes, no, words)
     }
 
-    fn convert(&mut self, convert: &Convert) -> Id {
+    fn convert(&mut self, convert: &Convert) -> ValueId {
         let value = self.number(&convert.value);
         let cost = cost::conversion(convert.from, convert.to);
-        self.values.op(Operation::Convert(convert.from, convert.to), &[value], Cost::others(cost))
+        self.values.op(
+            Operation::Convert(convert.from, convert.to),
+            &[value],
+            SassCost::others(cost),
+        )
     }
 
     /// A function is compiled where it is applied.
-    fn apply(&mut self, apply: &Apply) -> Id {
+    fn apply(&mut self, apply: &Apply) -> ValueId {
         let code = self.code;
         let function = &code.functions[apply.function as usize];
         // Parameters of a kind are its first variables.
-        let mut given: HashMap<Slot, Id> = HashMap::new();
+        let mut given: HashMap<Slot, ValueId> = HashMap::new();
         for arg in &apply.args {
             let kind = kind(arg);
             let at = given.keys().filter(|slot| slot.kind == kind).count() as u32;
@@ -313,7 +320,7 @@ impl Compiler<'_, '_> {
         value
     }
 
-    fn datum(&mut self, value: &Datum) -> Id {
+    fn datum(&mut self, value: &Datum) -> ValueId {
         match value {
             Datum::Lane(value) => self.lane(value),
             Datum::Wide(value) => self.wide(value),
@@ -322,17 +329,17 @@ impl Compiler<'_, '_> {
     }
 
     /// A variable of the function being applied.
-    fn own(&mut self, kind: Kind, at: u32) -> Id {
+    fn own(&mut self, kind: SlotKind, at: u32) -> ValueId {
         let known = self.scope.applied.last().and_then(|own| own.get(&Slot { kind, at }).copied());
         known.unwrap_or_else(|| self.undefined(Slot { kind, at }))
     }
 }
 
 /// The kind of the variables that hold such a value.
-fn kind(value: &Datum) -> Kind {
+fn kind(value: &Datum) -> SlotKind {
     match value {
-        Datum::Lane(_) => Kind::Lane,
-        Datum::Wide(_) => Kind::Wide,
-        Datum::Pred(_) => Kind::Pred,
+        Datum::Lane(_) => SlotKind::Lane,
+        Datum::Wide(_) => SlotKind::Wide,
+        Datum::Pred(_) => SlotKind::Pred,
     }
 }

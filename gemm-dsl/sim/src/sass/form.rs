@@ -2,29 +2,29 @@
 //! constant, and which part of one a loop leaves as it is.
 
 /// The number of a value.
-pub(super) type Id = u32;
+pub(super) type ValueId = u32;
 
 /// The most factors of a term, and terms of a sum, that are told apart.
 const MAX_FACTORS: usize = 4;
 const MAX_TERMS: usize = 24;
 
 /// A product of values, in ascending order, and how often it is added.
-pub(super) type Term = (Vec<Id>, i64);
+pub(super) type Term = (Vec<ValueId>, i64);
 
 /// A sum of products of values, and a constant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Form {
+pub(super) struct Polynomial {
     /// In ascending order of the products, none of them zero times.
     pub(super) terms: Vec<Term>,
     pub(super) constant: i64,
 }
 
-impl Form {
+impl Polynomial {
     pub(super) fn constant(constant: i64) -> Self {
         Self { terms: Vec::new(), constant }
     }
 
-    pub(super) fn value(id: Id) -> Self {
+    pub(super) fn value(id: ValueId) -> Self {
         Self { terms: vec![(vec![id], 1)], constant: 0 }
     }
 
@@ -34,7 +34,7 @@ impl Form {
     }
 
     /// The one value that it is, if it is one.
-    pub(super) fn single(&self) -> Option<Id> {
+    pub(super) fn single(&self) -> Option<ValueId> {
         match &self.terms[..] {
             [(of, 1)] if of.len() == 1 && self.constant == 0 => Some(of[0]),
             _ => None,
@@ -50,7 +50,7 @@ impl Form {
         sum
     }
 
-    fn include(&mut self, of: &[Id], by: i64) {
+    fn include(&mut self, of: &[ValueId], by: i64) {
         match self.terms.binary_search_by(|(known, _)| known[..].cmp(of)) {
             Ok(at) => {
                 self.terms[at].1 = self.terms[at].1.wrapping_add(by);
@@ -90,7 +90,7 @@ impl Form {
     }
 
     /// The terms of which this holds, and the others.
-    pub(super) fn split(&self, is: impl Fn(&[Id]) -> bool) -> (Vec<Term>, Vec<Term>) {
+    pub(super) fn split(&self, is: impl Fn(&[ValueId]) -> bool) -> (Vec<Term>, Vec<Term>) {
         self.terms.iter().cloned().partition(|(of, _)| is(of))
     }
 
@@ -117,19 +117,19 @@ mod tests {
     #[test]
     fn a_product_is_taken_apart() {
         // (3a + 2)(a - b + 1) = 3aa - 3ab + 5a - 2b + 2
-        let (a, b) = (Form::value(0), Form::value(1));
-        let left = a.times(3).add(&Form::constant(2), 1);
-        let right = a.add(&b, -1).add(&Form::constant(1), 1);
+        let (a, b) = (Polynomial::value(0), Polynomial::value(1));
+        let left = a.times(3).add(&Polynomial::constant(2), 1);
+        let right = a.add(&b, -1).add(&Polynomial::constant(1), 1);
         let product = left.product(&right).expect("four terms");
         let terms = [(vec![0], 5), (vec![0, 0], 3), (vec![0, 1], -3), (vec![1], -2)];
-        assert_eq!(product, Form { terms: terms.into(), constant: 2 });
+        assert_eq!(product, Polynomial { terms: terms.into(), constant: 2 });
     }
 
     #[test]
     fn what_cancels_is_gone() {
-        let a = Form::value(7).times(4);
+        let a = Polynomial::value(7).times(4);
         assert_eq!(a.add(&a, -1).known(), Some(0));
-        assert_eq!(a.add(&Form::constant(8), 1).distance(&a), (0, 0));
-        assert_eq!(a.distance(&Form::value(7)), (1, 0));
+        assert_eq!(a.add(&Polynomial::constant(8), 1).distance(&a), (0, 0));
+        assert_eq!(a.distance(&Polynomial::value(7)), (1, 0));
     }
 }

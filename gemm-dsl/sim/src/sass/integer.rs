@@ -1,32 +1,38 @@
 //! Operators on integers and truth values.
 
 use super::Compiler;
-use super::cost::{self, Cost};
-use super::form::{Form, Id};
+use super::cost::{self, SassCost};
+use super::form::{Polynomial, ValueId};
 use super::operation::Operation;
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
 
 impl Compiler<'_, '_> {
     /// `ISETP` takes the truth of another one as it goes.
-    pub(super) fn logic(&mut self, or: bool, a: Id, b: Id) -> Id {
+    pub(super) fn logic(&mut self, or: bool, a: ValueId, b: ValueId) -> ValueId {
         for (one, other) in [(a, b), (b, a)] {
             if let Some(holds) = self.values.form(one).known() {
                 return if (holds != 0) == or { one } else { other };
             }
         }
         let operation = if or { Operation::Or } else { Operation::And };
-        self.values.op(operation, &[a, b], Cost::FREE)
+        self.values.op(operation, &[a, b], SassCost::FREE)
     }
 
-    pub(super) fn select(&mut self, cond: Id, yes: Id, no: Id, words: u32) -> Id {
+    pub(super) fn select(
+        &mut self,
+        cond: ValueId,
+        yes: ValueId,
+        no: ValueId,
+        words: u32,
+    ) -> ValueId {
         if yes == no {
             return yes;
         }
-        self.values.op(Operation::Select, &[cond, yes, no], Cost::others(words))
+        self.values.op(Operation::Select, &[cond, yes, no], SassCost::others(words))
     }
 
     /// An operator on integers.
-    pub(super) fn integer(&mut self, op: BinaryOp, a: Id, b: Id, wide: bool) -> Id {
+    pub(super) fn integer(&mut self, op: BinaryOp, a: ValueId, b: ValueId, wide: bool) -> ValueId {
         let (left, right) = (self.values.form(a), self.values.form(b));
         match op {
             BinaryOp::Arith(Arith::Add) => return self.values.sum(left.add(&right, 1), wide),
@@ -61,7 +67,7 @@ impl Compiler<'_, '_> {
             let quotient = self.integer(BinaryOp::Arith(Arith::Div), a, b, wide);
             operands.push(quotient);
         }
-        let id = self.values.op(Operation::Integer(op, wide), &operands, Cost::others(cost));
+        let id = self.values.op(Operation::Integer(op, wide), &operands, SassCost::others(cost));
         let masked = match (op, known) {
             (BinaryOp::Integer(Integer::And), Some(mask)) if mask != 0 => {
                 1 << mask.trailing_zeros().min(4)
@@ -78,13 +84,19 @@ impl Compiler<'_, '_> {
     }
 
     /// A comparison of integers: a constant is its immediate operand, beside a number that is none it is added first.
-    fn comparison(&mut self, cmp: Cmp, left: &Form, right: &Form, wide: bool) -> Id {
+    fn comparison(
+        &mut self,
+        cmp: Cmp,
+        left: &Polynomial,
+        right: &Polynomial,
+        wide: bool,
+    ) -> ValueId {
         let constant = left.constant.wrapping_sub(right.constant);
         let (left, right) = (left.varying(), right.varying());
         let is_added = constant != 0 && !left.terms.is_empty() && !right.terms.is_empty();
         let [a, b] = [left, right].map(|form| self.values.sum(form, wide));
         let words = if wide { 2 } else { 1 };
-        let cost = Cost::others(words * (1 + u32::from(is_added)));
+        let cost = SassCost::others(words * (1 + u32::from(is_added)));
         let id = self.values.op(Operation::Compare(cmp, constant), &[a, b], cost);
         if cmp == Cmp::Eq {
             self.branches.equal.insert(id, (a, b));

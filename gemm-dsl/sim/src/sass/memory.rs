@@ -2,14 +2,14 @@
 
 use super::super::region::slots_of;
 use super::Compiler;
-use super::accesses::{At, Epoch, Fate, Load, Store};
+use super::accesses::{Epoch, Load, Offset, Store, StoreFate};
 use super::charge::Charge;
-use super::cost::{self, Class, Cost};
-use super::form::{Form, Id};
+use super::cost::{self, SassClass, SassCost};
+use super::form::{Polynomial, ValueId};
 use super::operation::{Key, Operation};
 use super::values::sum_cost;
-use crate::counters::access_fate::Role;
-use crate::lower::code::{Kind, Memory, Slot, Uniform};
+use crate::counters::access_fate::AccessFate;
+use crate::lower::code::{Memory, Slot, SlotKind, Uniform};
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
@@ -18,11 +18,11 @@ const ADDRESSES: usize = 32;
 
 impl Compiler<'_, '_> {
     /// The place of an access in its buffer, in elements.
-    pub(super) fn form_of(&mut self, memory: &Memory) -> Form {
+    pub(super) fn form_of(&mut self, memory: &Memory) -> Polynomial {
         if let Some(pointer) = &memory.pointer {
             let slot = pointer.index.as_ref().map(|index| self.index(index));
             let at = slot.and_then(|id| self.values.form(id).known()).unwrap_or(0);
-            let slot = Slot { kind: Kind::Wide, at: pointer.first + at as u32 };
+            let slot = Slot { kind: SlotKind::Wide, at: pointer.first + at as u32 };
             let id = self.read(slot);
             let mut form = self.values.form(id);
             for index in &memory.index {
@@ -33,8 +33,8 @@ impl Compiler<'_, '_> {
         }
         let launch = self.launch;
         let region = &launch.regions[memory.region as usize];
-        let mut form = Form::default();
-        let mut row = Form::default();
+        let mut form = Polynomial::default();
+        let mut row = Polynomial::default();
         for (d, index) in memory.index.iter().enumerate() {
             let id = self.index(index);
             let own = self.values.form(id);
@@ -47,28 +47,28 @@ impl Compiler<'_, '_> {
             let strided = match region.space == Space::Global && stride > 1 {
                 true => {
                     let stride = self.uniform(&Uniform::Known(stride));
-                    own.product(&Form::value(stride))
+                    own.product(&Polynomial::value(stride))
                 }
                 false => Some(own.times(stride)),
             };
             let step = match strided {
                 Some(step) => step,
-                None => Form::value(self.values.sum(own, true)),
+                None => Polynomial::value(self.values.sum(own, true)),
             };
             form = form.add(&step, 1);
         }
         let Some((swizzle, width)) = region.swizzle else { return form };
         // The rows that decide about the exchange come back after so many.
         let period = i64::from(width) << (swizzle.bits + swizzle.shift);
-        let decides = Form { constant: form.constant.rem_euclid(period), ..form.clone() };
+        let decides = Polynomial { constant: form.constant.rem_euclid(period), ..form.clone() };
         let operands = [decides, row].map(|form| self.values.sum(form, false));
-        let column = self.values.op(Operation::Exchange, &operands, Cost::others(2));
+        let column = self.values.op(Operation::Exchange, &operands, SassCost::others(2));
         self.values.all[column as usize].multiple = 1 << swizzle.base.min(4);
-        form.add(&Form::value(column), 1)
+        form.add(&Polynomial::value(column), 1)
     }
 
     /// The address that a form needs beside its constant, which is part of the instruction.
-    fn address(&mut self, space: Space, region: u32, form: &Form) -> Id {
+    fn address(&mut self, space: Space, region: u32, form: &Polynomial) -> ValueId {
         let form = form.varying();
         let key = Key::Address(region, form.clone());
         if let Some(known) = self.values.known(&key) {
@@ -77,11 +77,11 @@ impl Compiler<'_, '_> {
         let depth = self.values.depth_of_form(&form);
         let (varying, fixed) = form.split(|of| depth > 0 && self.values.depth_of(of) == depth);
         let wide = if space == Space::Global { 2 } else { 1 };
-        let mut operands: Vec<Id> =
+        let mut operands: Vec<ValueId> =
             form.terms.iter().flat_map(|(of, _)| of.iter().copied()).collect();
         let cost = if depth > 0 {
             // A pointer that moves from round to round; or, from what was loaded or chosen there, an address of its own.
-            let fixed = self.address(space, region, &Form::of(fixed));
+            let fixed = self.address(space, region, &Polynomial::of(fixed));
             operands = varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
             operands.push(fixed);
             let moves = varying.iter().all(|(of, _)| {
@@ -116,12 +116,12 @@ impl Compiler<'_, '_> {
         };
         operands.push(match space {
             Space::Shared => {
-                self.values.op(Operation::Window, &[], Cost::others(cost::SHARED_WINDOW))
+                self.values.op(Operation::Window, &[], SassCost::others(cost::SHARED_WINDOW))
             }
             // The pointer, from the constant bank.
-            _ => self.values.op(Operation::Pointer(region), &[], Cost::others(1)),
+            _ => self.values.op(Operation::Pointer(region), &[], SassCost::others(1)),
         });
-        let id = self.values.keyed(key, operands, Cost::others(cost), depth);
+        let id = self.values.keyed(key, operands, SassCost::others(cost), depth);
         self.accesses.addresses.push((region, form, id));
         if self.accesses.addresses.len() > ADDRESSES {
             self.accesses.addresses.remove(0);
@@ -129,34 +129,34 @@ impl Compiler<'_, '_> {
         id
     }
 
-    fn address_form(&self, id: Id) -> Form {
+    fn address_form(&self, id: ValueId) -> Polynomial {
         let found = self.accesses.addresses.iter().find(|(_, _, known)| *known == id);
         found.map(|(_, form, _)| form.clone()).unwrap_or_default()
     }
 
     /// The address of an access that is no load: as an operand of the statement.
-    pub(super) fn place(&mut self, memory: &Memory) -> Id {
+    pub(super) fn place(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.address(memory.space, memory.region, &form)
     }
 
     /// A value that memory holds.
-    pub(super) fn load(&mut self, memory: &Memory) -> Id {
+    pub(super) fn load(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         let address = self.address(memory.space, memory.region, &form);
         let epoch = self.epoch(memory.region, address);
-        let at = At { constant: form.constant, vector: memory.vector };
+        let at = Offset { constant: form.constant, vector: memory.vector };
         let key = Key::Load(address, at, epoch);
         if let Some(known) = self.values.known(&key) {
-            self.accesses.claim(memory.access, Role::Gone);
+            self.accesses.claim(memory.access, AccessFate::Gone);
             return known;
         }
         // What was stored there is looked at.
         self.accesses.open.retain(|(region, ..), _| *region != memory.region);
         let shared = memory.space == Space::Shared;
         self.scope.copied &= !shared;
-        let class = if shared { Class::SharedLoad } else { Class::GlobalLoad };
-        let value = self.values.fresh(vec![address], Cost::one(class));
+        let class = if shared { SassClass::SharedLoad } else { SassClass::GlobalLoad };
+        let value = self.values.fresh(vec![address], SassCost::one(class));
         self.values.remember(key, value);
         self.accesses.loads.push(Load {
             value,
@@ -178,7 +178,7 @@ impl Compiler<'_, '_> {
         let words = slots_of(region.elem);
         let first = region.base + at as u32 * words;
         let count = region.width(memory.vector) * words;
-        Some((first..first + count).map(|at| Slot { kind: Kind::Lane, at }).collect())
+        Some((first..first + count).map(|at| Slot { kind: SlotKind::Lane, at }).collect())
     }
 
     /// The lane slots of a register array.
@@ -188,41 +188,41 @@ impl Compiler<'_, '_> {
     }
 
     /// Elements of a register array; at an index that only the thread knows, local memory.
-    pub(super) fn local(&mut self, memory: &Memory) -> Id {
+    pub(super) fn local(&mut self, memory: &Memory) -> ValueId {
         if let Some(slots) = self.slots_of(memory) {
-            let parts: Vec<Id> = slots.into_iter().map(|slot| self.read(slot)).collect();
+            let parts: Vec<ValueId> = slots.into_iter().map(|slot| self.read(slot)).collect();
             if let [value] = parts[..] {
                 return value;
             }
             let narrow = self.launch.regions[memory.region as usize].elem.size() < 4;
             let words = if narrow { parts.len() as u32 / 2 } else { 0 };
-            return self.values.op(Operation::Vector, &parts, Cost::others(words));
+            return self.values.op(Operation::Vector, &parts, SassCost::others(words));
         }
         let address = self.form_of(memory);
         let address = self.values.sum(address, false);
         self.is_whole = false;
-        self.values.fresh(vec![address], Cost::others(1))
+        self.values.fresh(vec![address], SassCost::others(1))
     }
 
     /// A value is stored. A store that is overwritten before anybody can look is not there, and who loads what the thread
     /// itself has stored just before takes the value.
-    pub(super) fn store(&mut self, memory: &Memory, value: Id) {
+    pub(super) fn store(&mut self, memory: &Memory, value: ValueId) {
         let form = self.form_of(memory);
         let address = self.address(memory.space, memory.region, &form);
-        let at = At { constant: form.constant, vector: memory.vector };
+        let at = Offset { constant: form.constant, vector: memory.vector };
         self.roots.push(address);
         self.accesses.written(memory.region);
         *self.accesses.own_writes.entry((memory.region, address)).or_default() += 1;
         let place = (memory.region, address, at);
         let shared = memory.space == Space::Shared;
-        let class = if shared { Class::SharedStore } else { Class::GlobalStore };
+        let class = if shared { SassClass::SharedStore } else { SassClass::GlobalStore };
         // Where roles have parted, uniform registers do not outlast the parting: what says how global memory is accessed is
         // moved there for each store (`R2UR`).
         let others = if self.has_roles && !shared { 2 } else { 0 };
         let (count, stmt) = (self.values.count(), self.values.stmt);
-        let charge = Charge { count, stmt, cost: Cost::one(class).beside(others) };
+        let charge = Charge { count, stmt, cost: SassCost::one(class).beside(others) };
         let (access, piece) = (memory.access, self.scope.piece);
-        let store = Store { place, value, access, piece, charge, fate: Fate::Stands };
+        let store = Store { place, value, access, piece, charge, fate: StoreFate::Stands };
         self.accesses.push(store, self.scope.guarded);
         let epoch = self.epoch(memory.region, address);
         let key = Key::Load(address, at, epoch);
@@ -238,7 +238,7 @@ impl Compiler<'_, '_> {
         if let [first, second] = &mut self.accesses.stores[since..]
             && first.place == second.place
         {
-            first.fate = Fate::Sunk;
+            first.fate = StoreFate::Sunk;
             // It is chosen from both.
             self.roots.push(first.value);
         }
@@ -251,7 +251,7 @@ impl Compiler<'_, '_> {
     }
 
     /// How often what an address points to may have changed: by what is stored through other ones, and by other threads.
-    fn epoch(&self, region: u32, address: Id) -> Epoch {
+    fn epoch(&self, region: u32, address: ValueId) -> Epoch {
         let written = self.code.stored[region as usize];
         let meetings = if written { self.accesses.meetings } else { 0 };
         let all = self.accesses.epochs.get(&region).copied().unwrap_or(0);

@@ -2,30 +2,30 @@
 
 use super::super::launch::Launch;
 use super::accesses::{Accesses, Epoch, Load};
-use super::cost::Cost;
-use super::form::{Form, Term};
-use super::values::{Merged, Needed, Values};
-use crate::counters::access_fate::Role;
+use super::cost::SassCost;
+use super::form::{Polynomial, Term};
+use super::values::{MergedValues, NeededValues, Values};
+use crate::counters::access_fate::AccessFate;
 use std::collections::BTreeMap;
 
 /// Which loads may be merged: their piece of straight code, buffer, epoch and address but for a constant.
-type Near = (u32, u32, Epoch, Vec<Term>);
+type MergeKey = (u32, u32, Epoch, Vec<Term>);
 
 /// Makes one load of neighbours in straight code that lie, as the compiler can tell, in 8 or 16 aligned bytes. Which values are
 /// needed is known; what each access has become is known behind it.
 pub(super) fn merge(
     launch: &Launch<'_>,
-    Needed(mut values): Needed,
+    NeededValues(mut values): NeededValues,
     mut accesses: Accesses,
-) -> (Merged, Accesses) {
+) -> (MergedValues, Accesses) {
     let loads = std::mem::take(&mut accesses.loads);
-    let mut runs: BTreeMap<Near, Vec<(i64, usize)>> = BTreeMap::new();
-    let mut roles = vec![Role::Gone; loads.len()];
+    let mut runs: BTreeMap<MergeKey, Vec<(i64, usize)>> = BTreeMap::new();
+    let mut fates = vec![AccessFate::Gone; loads.len()];
     for (at, load) in loads.iter().enumerate() {
         if !values.all[load.value as usize].needed {
             continue;
         }
-        roles[at] = Role::Own;
+        fates[at] = AccessFate::Own;
         if !load.alone {
             let key = (load.piece, load.region, load.epoch, load.form.terms.clone());
             runs.entry(key).or_default().push((load.at, at));
@@ -33,16 +33,16 @@ pub(super) fn merge(
     }
     for ((_, region, _, terms), mut run) in runs {
         let size = i64::from(launch.regions[region as usize].elem.size());
-        let multiple = values.multiple(&Form::of(terms)) as i64 * size;
+        let multiple = values.multiple(&Polynomial::of(terms)) as i64 * size;
         for bytes in [16, 8].into_iter().filter(|bytes| multiple % bytes == 0) {
-            merge_in(&mut values, &loads, &mut run, (bytes / size, bytes as u32), &mut roles);
+            merge_in(&mut values, &loads, &mut run, (bytes / size, bytes as u32), &mut fates);
         }
     }
-    for (load, role) in loads.iter().zip(roles) {
+    for (load, role) in loads.iter().zip(fates) {
         accesses.claim(load.access, role);
     }
     accesses.claim_stores();
-    (Merged(values), accesses)
+    (MergedValues(values), accesses)
 }
 
 /// Makes one load of those in a window of so many elements, if all but one in four are there, and takes them from the run.
@@ -51,7 +51,7 @@ fn merge_in(
     loads: &[Load],
     run: &mut Vec<(i64, usize)>,
     (elements, bytes): (i64, u32),
-    roles: &mut [Role],
+    fates: &mut [AccessFate],
 ) {
     let mut windows: BTreeMap<i64, Vec<(i64, usize)>> = BTreeMap::new();
     for load in run.drain(..) {
@@ -68,10 +68,10 @@ fn merge_in(
         }
         for (nth, (_, at)) in window.into_iter().enumerate() {
             if nth == 0 {
-                roles[at] = Role::First(bytes);
+                fates[at] = AccessFate::First(bytes);
             } else {
-                roles[at] = Role::Gone;
-                values.all[loads[at].value as usize].cost = Cost::FREE;
+                fates[at] = AccessFate::Gone;
+                values.all[loads[at].value as usize].cost = SassCost::FREE;
             }
         }
     }

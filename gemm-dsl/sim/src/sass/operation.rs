@@ -1,7 +1,7 @@
 //! What values are made by: two of the same operation on the same values are the same value.
 
-use super::accesses::{At, Epoch};
-use super::form::{Form, Id};
+use super::accesses::{Epoch, Offset};
+use super::form::{Polynomial, ValueId};
 use crate::lower::code::Slot;
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem};
 
@@ -63,11 +63,11 @@ pub(super) enum Width {
 /// What a value is, by which two are found to be the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    Op(Operation, Vec<Id>),
+    Op(Operation, Vec<ValueId>),
     /// A sum of values, of 64 bits or of 32.
-    Sum(Form, bool),
+    Sum(Polynomial, bool),
     /// The address of what lies so many elements behind the start of a buffer, but for a constant.
-    Address(u32, Form),
+    Address(u32, Polynomial),
     /// What is loaded from there, while the memory has changed so often.
-    Load(Id, At, Epoch),
+    Load(ValueId, Offset, Epoch),
 }

@@ -1,9 +1,9 @@
 //! Loops: how the compiler unrolls them, and what changes in them.
 
 use super::Compiler;
-use super::cost::Cost;
+use super::cost::SassCost;
 use super::counts::{CountId, MARKED, Rounds, UNROLLED};
-use crate::lower::code::{Assigned, Kind, Op, Slot};
+use crate::lower::code::{Assigned, Op, Slot, SlotKind};
 use gemm_dsl::ir::{Stmt, Unroll};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -49,19 +49,19 @@ impl Compiler<'_, '_> {
             self.scope.slots.restore(since);
             for (slot, id) in last {
                 let operands = self.read_before(slot).into_iter().chain([id]).collect();
-                let merged = self.values.fresh(operands, Cost::FREE);
+                let merged = self.values.fresh(operands, SassCost::FREE);
                 self.scope.slots.set(slot, merged);
             }
             if nth > 0 {
                 // Whether rounds are left, and where the pointers are then.
-                self.spend(outer, Cost::others(4));
+                self.spend(outer, SassCost::others(4));
             }
         }
         self.branches.of_loops.push(outer);
         self.values.stmt = stmt;
         self.scope.piece += 1;
         // The test before the first round.
-        self.spend(outer, Cost::others(2));
+        self.spend(outer, SassCost::others(2));
     }
 
     /// Some rounds of a loop together.
@@ -75,7 +75,7 @@ impl Compiler<'_, '_> {
         let mut phis = Vec::new();
         for slot in assigned {
             let before = self.read_before(slot);
-            let phi = self.values.fresh(before.into_iter().collect(), Cost::FREE);
+            let phi = self.values.fresh(before.into_iter().collect(), SassCost::FREE);
             let multiple = before.map_or(1, |id| self.values.multiple(&self.values.form(id)));
             let positive = before.is_some_and(|id| self.values.is_positive(&self.values.form(id)));
             let value = &mut self.values.all[phi as usize];
@@ -97,7 +97,7 @@ impl Compiler<'_, '_> {
             Op::Test(test, _) => self.pred(test),
             _ => unreachable!("lowered: a loop begins with its test"),
         };
-        self.spend(count, Cost::others(1));
+        self.spend(count, SassCost::others(1));
         self.roots.push(test);
         for _ in 0..together {
             self.walk(body.clone());
@@ -159,13 +159,13 @@ impl Compiler<'_, '_> {
     fn copy(&mut self, slot: Slot) {
         let arrays = &self.code.arrays;
         let (words, is_array) = match slot.kind {
-            Kind::Lane => (1, slot.at < arrays.lanes),
-            Kind::Wide => (2, slot.at < arrays.wides),
-            Kind::Uniform => (1, false),
-            Kind::Pred => return,
+            SlotKind::Lane => (1, slot.at < arrays.lanes),
+            SlotKind::Wide => (2, slot.at < arrays.wides),
+            SlotKind::Uniform => (1, false),
+            SlotKind::Pred => return,
         };
         if let Some(before) = self.read_before(slot).filter(|_| !is_array) {
-            let copied = self.values.fresh(vec![before], Cost::others(words));
+            let copied = self.values.fresh(vec![before], SassCost::others(words));
             let form = self.values.form(before);
             let value = &mut self.values.all[copied as usize];
             value.form = Some(form);
@@ -207,9 +207,9 @@ impl Compiler<'_, '_> {
     /// The variables that an instruction assigns; of an array at an index that only the thread knows any of its elements.
     pub(super) fn slots_assigned(&self, op: &Op) -> impl Iterator<Item = Slot> + use<> {
         let (kind, slots) = match op.assigns() {
-            Assigned::Nothing => (Kind::Lane, 0..0),
+            Assigned::Nothing => (SlotKind::Lane, 0..0),
             Assigned::Slots(kind, slots) => (kind, slots),
-            Assigned::Elements(memory) => (Kind::Lane, self.array_of(memory)),
+            Assigned::Elements(memory) => (SlotKind::Lane, self.array_of(memory)),
         };
         slots.map(move |at| Slot { kind, at })
     }

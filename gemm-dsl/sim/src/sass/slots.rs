@@ -1,23 +1,23 @@
 //! What the variables of the lowered code hold, along the text: a value each, which changes with assignments.
 
-use super::form::Id;
+use super::form::ValueId;
 use crate::lower::code::Slot;
 use std::collections::{BTreeMap, HashMap};
 
 /// What they hold, and what has changed since a mark.
 #[derive(Default)]
-pub(super) struct Slots {
-    held: HashMap<Slot, Id>,
+pub(super) struct SlotValues {
+    held: HashMap<Slot, ValueId>,
     /// What each held before it was changed.
-    before: Vec<(Slot, Option<Id>)>,
+    before: Vec<(Slot, Option<ValueId>)>,
 }
 
-impl Slots {
-    pub(super) fn get(&self, slot: Slot) -> Option<Id> {
+impl SlotValues {
+    pub(super) fn get(&self, slot: Slot) -> Option<ValueId> {
         self.held.get(&slot).copied()
     }
 
-    pub(super) fn set(&mut self, slot: Slot, id: Id) {
+    pub(super) fn set(&mut self, slot: Slot, id: ValueId) {
         let before = self.held.insert(slot, id);
         self.before.push((slot, before));
     }
@@ -28,7 +28,7 @@ impl Slots {
     }
 
     /// What was assigned since a mark, in order of the variables, with what it is now.
-    pub(super) fn changed(&self, since: usize) -> BTreeMap<Slot, Id> {
+    pub(super) fn changed(&self, since: usize) -> BTreeMap<Slot, ValueId> {
         let slots = self.before[since..].iter().map(|(slot, _)| *slot);
         slots.filter_map(|slot| Some((slot, self.get(slot)?))).collect()
     }

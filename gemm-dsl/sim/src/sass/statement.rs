@@ -1,40 +1,42 @@
 //! Statements that are neither branch nor loop.
 
 use super::Compiler;
-use super::cost::{self, Class, Cost};
-use super::form::Id;
+use super::cost::{self, SassClass, SassCost};
+use super::form::ValueId;
 use super::operation::Operation;
-use crate::lower::code::{Fragment, Index, Kind, MbarrierOp, Memory, Mma, Op, Slot, SumsOp, Value};
+use crate::lower::code::{
+    Fragment, Index, MbarrierOp, Memory, Mma, Op, Slot, SlotKind, StoredValue, WgmmaSyncOp,
+};
 use gemm_dsl::ir::Scope;
 
 impl Compiler<'_, '_> {
     /// What a variable holds; before it was given anything, something of its own that costs nothing.
-    pub(super) fn read(&mut self, slot: Slot) -> Id {
+    pub(super) fn read(&mut self, slot: Slot) -> ValueId {
         match self.scope.slots.get(slot) {
             Some(id) => id,
             None => self.undefined(slot),
         }
     }
 
-    pub(super) fn read_before(&self, slot: Slot) -> Option<Id> {
+    pub(super) fn read_before(&self, slot: Slot) -> Option<ValueId> {
         self.scope.slots.get(slot)
     }
 
-    fn set(&mut self, kind: Kind, at: u32, id: Id) {
+    fn set(&mut self, kind: SlotKind, at: u32, id: ValueId) {
         self.scope.slots.set(Slot { kind, at }, id);
     }
 
-    fn root(&mut self, cost: Cost, operands: impl IntoIterator<Item = Id>) {
+    fn root(&mut self, cost: SassCost, operands: impl IntoIterator<Item = ValueId>) {
         self.roots.extend(operands);
         let count = self.values.count();
         self.spend(count, cost);
     }
 
-    fn stored_value(&mut self, value: &Value) -> Id {
+    fn stored_value(&mut self, value: &StoredValue) -> ValueId {
         match value {
-            Value::Lane(value) => self.lane(value),
-            Value::Wide(value) => self.wide(value),
-            Value::Vector(value) => self.vector(value),
+            StoredValue::Lane(value) => self.lane(value),
+            StoredValue::Wide(value) => self.wide(value),
+            StoredValue::Vector(value) => self.vector(value),
         }
     }
 
@@ -42,47 +44,47 @@ impl Compiler<'_, '_> {
         match op {
             Op::SetUniform(slot, value) => {
                 let id = self.uniform(value);
-                self.set(Kind::Uniform, *slot, id);
+                self.set(SlotKind::Uniform, *slot, id);
             }
             Op::SetLane(slot, value) => {
                 let id = self.lane(value);
-                self.set(Kind::Lane, *slot, id);
+                self.set(SlotKind::Lane, *slot, id);
             }
             Op::SetWide(slot, value) => {
                 let id = self.wide(value);
-                self.set(Kind::Wide, *slot, id);
+                self.set(SlotKind::Wide, *slot, id);
             }
             Op::SetPred(slot, value) => {
                 let id = self.pred(value);
-                self.set(Kind::Pred, *slot, id);
+                self.set(SlotKind::Pred, *slot, id);
             }
             Op::SetVector(slot, value) => {
                 let id = self.vector(value);
                 for (at, word) in (*slot..).zip(self.words(id)) {
-                    self.set(Kind::Lane, at, word);
+                    self.set(SlotKind::Lane, at, word);
                 }
             }
             Op::SetElement(slot, value) => {
                 let id = self.wide(value);
-                self.set(Kind::Lane, *slot, id);
-                self.set(Kind::Lane, *slot + 1, id);
+                self.set(SlotKind::Lane, *slot, id);
+                self.set(SlotKind::Lane, *slot + 1, id);
             }
             Op::Fma { target, operands } => {
-                let operands = operands.map(|at| self.read(Slot { kind: Kind::Lane, at }));
-                let id = self.values.op(Operation::Fma, &operands, Cost::one(Class::Ffma));
-                self.set(Kind::Lane, *target, id);
+                let operands = operands.map(|at| self.read(Slot { kind: SlotKind::Lane, at }));
+                let id = self.values.op(Operation::Fma, &operands, SassCost::one(SassClass::Ffma));
+                self.set(SlotKind::Lane, *target, id);
             }
             Op::Zero { first, count } => {
                 let zero = self.constant(0);
-                (*first..first + count).for_each(|at| self.set(Kind::Lane, at, zero));
+                (*first..first + count).for_each(|at| self.set(SlotKind::Lane, at, zero));
                 // `CS2R` clears two registers.
-                self.root(Cost::others(count.div_ceil(2)), []);
+                self.root(SassCost::others(count.div_ceil(2)), []);
             }
-            Op::Forget { .. } | Op::Unset { .. } | Op::Touch { .. } | Op::Assume(_) => {}
+            Op::Forget { .. } | Op::Unset { .. } | Op::UseAccumulators { .. } | Op::Assume(_) => {}
             // The pointer of an array of the list is loaded.
             Op::Choose(chosen) => {
                 let nth = self.index(&chosen.1);
-                self.root(Cost::one(Class::GlobalLoad).beside(2), [nth]);
+                self.root(SassCost::one(SassClass::GlobalLoad).beside(2), [nth]);
             }
             Op::Point(point) => {
                 let (pointer, memory) = &**point;
@@ -93,10 +95,10 @@ impl Compiler<'_, '_> {
                 let (pointer, by) = &**advance;
                 let by = self.index(by);
                 let at = self.pointer(pointer.first, pointer.index.as_ref());
-                let before = self.read(Slot { kind: Kind::Wide, at });
+                let before = self.read(Slot { kind: SlotKind::Wide, at });
                 let form = self.values.form(before).add(&self.values.form(by), 1);
                 let id = self.values.sum(form, true);
-                self.set(Kind::Wide, at, id);
+                self.set(SlotKind::Wide, at, id);
             }
             Op::StoreRegister(store) => {
                 let value = self.stored_value(&store.1);
@@ -106,22 +108,22 @@ impl Compiler<'_, '_> {
                         return;
                     }
                     for (at, slot) in slots.into_iter().enumerate() {
-                        let part = self.part(value, at as u32, Cost::FREE);
+                        let part = self.part(value, at as u32, SassCost::FREE);
                         self.scope.slots.set(slot, part);
                     }
                     return;
                 }
                 self.lost(&store.0);
-                self.root(Cost::others(1), [value]);
+                self.root(SassCost::others(1), [value]);
             }
             Op::Store(store) => {
                 let (memory, value) = &**store;
                 let value = self.stored_value(value);
                 self.store(memory, value);
             }
-            Op::Copy(copy) => {
+            Op::AsyncCopy(copy) => {
                 let places = [self.place(&copy.target), self.place(&copy.source)];
-                let mut cost = Cost::one(Class::Copy);
+                let mut cost = SassCost::one(SassClass::Copy);
                 if let Some((guard, or_zero)) = &copy.guard {
                     let guard = self.pred(guard);
                     self.roots.push(guard);
@@ -130,8 +132,11 @@ impl Compiler<'_, '_> {
                 }
                 self.root(cost, places);
                 if !std::mem::replace(&mut self.scope.copied, true) {
-                    let loads =
-                        Cost { class: Class::SharedLoad, count: cost::BEFORE_COPIES, others: 0 };
+                    let loads = SassCost {
+                        class: SassClass::SharedLoad,
+                        count: cost::BEFORE_COPIES,
+                        others: 0,
+                    };
                     self.root(loads, []);
                 }
                 self.accesses.written(copy.target.region);
@@ -139,7 +144,7 @@ impl Compiler<'_, '_> {
             Op::LoadMatrix(load) => {
                 let place = self.place(&load.from);
                 self.scope.copied = false;
-                let id = self.values.fresh(vec![place], Cost::one(Class::MatrixLoad));
+                let id = self.values.fresh(vec![place], SassCost::one(SassClass::MatrixLoad));
                 self.roots.push(id);
                 self.fill(&load.to, load.count.into(), id);
             }
@@ -147,35 +152,35 @@ impl Compiler<'_, '_> {
             Op::Atomic(atomic) => {
                 let value = self.stored_value(&atomic.value);
                 let place = self.place(&atomic.target);
-                let id = self.values.fresh(vec![value, place], Cost::one(Class::Atomic));
+                let id = self.values.fresh(vec![value, place], SassCost::one(SassClass::Atomic));
                 self.roots.push(id);
                 if let Some(slot) = atomic.old {
-                    self.set(Kind::Lane, slot, id);
+                    self.set(SlotKind::Lane, slot, id);
                 }
                 self.accesses.written(atomic.target.region);
             }
             Op::Barrier(scope) => {
                 let cost = match scope {
-                    Scope::Block => Cost::one(Class::Barrier),
+                    Scope::Block => SassCost::one(SassClass::Barrier),
                     // `WARPSYNC`
-                    Scope::Warp => Cost::others(1),
+                    Scope::Warp => SassCost::others(1),
                     // `UCGABAR_ARV`, `UCGABAR_WAIT`
-                    Scope::Cluster | Scope::Device => Cost::others(2),
+                    Scope::Cluster | Scope::Device => SassCost::others(2),
                 };
                 self.root(cost, []);
             }
             Op::Named { .. } => {
-                self.root(Cost::one(Class::Barrier), []);
+                self.root(SassCost::one(SassClass::Barrier), []);
             }
             Op::Fence(scope) => {
                 // `MEMBAR`, `ERRBAR`, `CGAERRBAR`, and `CCTL` of the device's.
-                self.root(Cost::others(if *scope == Scope::Block { 1 } else { 4 }), []);
+                self.root(SassCost::others(if *scope == Scope::Block { 1 } else { 4 }), []);
             }
             // `LDGDEPBAR`
-            Op::Commit => self.root(Cost::others(1), []),
+            Op::Commit => self.root(SassCost::others(1), []),
             // `DEPBAR`
             Op::Wait(_) => {
-                self.root(Cost::others(1), []);
+                self.root(SassCost::others(1), []);
             }
             Op::Mbarrier(barrier) => {
                 let at = self.index(&barrier.at.index);
@@ -197,32 +202,32 @@ impl Compiler<'_, '_> {
                         4
                     }
                 };
-                self.root(Cost::others(cost), [at]);
+                self.root(SassCost::others(cost), [at]);
             }
             // `MEMBAR` and `FENCE`.
-            Op::ProxyFence(_) => self.root(Cost::others(2), []),
+            Op::ProxyFence(_) => self.root(SassCost::others(2), []),
             Op::TensorCopy(copy) => {
-                let mut operands: Vec<Id> = copy.at.iter().map(|at| self.index(at)).collect();
+                let mut operands: Vec<ValueId> = copy.at.iter().map(|at| self.index(at)).collect();
                 operands.push(self.place(&copy.to));
                 operands.push(self.index(&copy.barrier.index));
-                self.root(Cost::one(Class::BoxCopy).beside(9), operands);
+                self.root(SassCost::one(SassClass::BoxCopy).beside(9), operands);
                 self.accesses.written(copy.to.region);
             }
             Op::Wgmma(wgmma) => {
                 let operands = [self.place(&wgmma.a.first), self.place(&wgmma.b.first)];
                 let accumulate = self.pred(&wgmma.accumulate);
                 self.roots.push(accumulate);
-                self.root(Cost::one(Class::Hgmma).beside(6), operands);
-                let sums = self.values.fresh(operands.into(), Cost::FREE);
+                self.root(SassCost::one(SassClass::Hgmma).beside(6), operands);
+                let sums = self.values.fresh(operands.into(), SassCost::FREE);
                 self.fill(&wgmma.d, wgmma.columns / 2, sums);
             }
-            Op::Sums(op) => {
+            Op::WgmmaSync(op) => {
                 let cost = match **op {
-                    SumsOp::Fence(_) => 2,
-                    SumsOp::Commit => 0,
-                    SumsOp::Wait { .. } | SumsOp::Limit(_) => 1,
+                    WgmmaSyncOp::Fence(_) => 2,
+                    WgmmaSyncOp::Commit => 0,
+                    WgmmaSyncOp::Wait { .. } | WgmmaSyncOp::Limit(_) => 1,
                 };
-                self.root(Cost::others(cost), []);
+                self.root(SassCost::others(cost), []);
             }
             Op::If(..)
             | Op::Else(_)
@@ -238,7 +243,7 @@ impl Compiler<'_, '_> {
         let mut operands = self.fragment(&mma.d, 4);
         operands.extend(self.fragment(&mma.a, 4));
         operands.extend(self.fragment(&mma.b, 2));
-        let id = self.values.fresh(operands, Cost::one(Class::Hmma));
+        let id = self.values.fresh(operands, SassCost::one(SassClass::Hmma));
         self.roots.push(id);
         self.fill(&mma.d, 4, id);
     }
@@ -250,7 +255,7 @@ impl Compiler<'_, '_> {
     }
 
     /// So many words of what a lane holds of a matrix.
-    fn fragment(&mut self, of: &Fragment, words: u32) -> Vec<Id> {
+    fn fragment(&mut self, of: &Fragment, words: u32) -> Vec<ValueId> {
         let slots = match self.first_of(of) {
             Some(first) => first..first + words,
             None => {
@@ -258,15 +263,15 @@ impl Compiler<'_, '_> {
                 self.array_of(&of.first)
             }
         };
-        slots.map(|at| self.read(Slot { kind: Kind::Lane, at })).collect()
+        slots.map(|at| self.read(Slot { kind: SlotKind::Lane, at })).collect()
     }
 
     /// Gives them the parts of a value.
-    fn fill(&mut self, to: &Fragment, words: u32, value: Id) {
+    fn fill(&mut self, to: &Fragment, words: u32, value: ValueId) {
         let Some(first) = self.first_of(to) else { return self.lost(&to.first) };
         for at in first..first + words {
-            let part = self.part(value, at - first, Cost::FREE);
-            self.set(Kind::Lane, at, part);
+            let part = self.part(value, at - first, SassCost::FREE);
+            self.set(SlotKind::Lane, at, part);
         }
     }
 
@@ -274,8 +279,8 @@ impl Compiler<'_, '_> {
     fn lost(&mut self, memory: &Memory) {
         self.is_whole = false;
         for at in self.array_of(memory) {
-            let element = self.values.fresh(Vec::new(), Cost::FREE);
-            self.set(Kind::Lane, at, element);
+            let element = self.values.fresh(Vec::new(), SassCost::FREE);
+            self.set(SlotKind::Lane, at, element);
         }
     }
 
@@ -284,13 +289,13 @@ impl Compiler<'_, '_> {
         first + at.and_then(|id| self.values.form(id).known()).unwrap_or(0) as u32
     }
 
-    fn point(&mut self, first: u32, index: Option<&Index>, id: Id) {
+    fn point(&mut self, first: u32, index: Option<&Index>, id: ValueId) {
         let at = self.pointer(first, index);
-        self.set(Kind::Wide, at, id);
+        self.set(SlotKind::Wide, at, id);
     }
 
     /// The element of a place, as a sum.
-    fn element(&mut self, memory: &Memory) -> Id {
+    fn element(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.values.sum(form, true)
     }

@@ -2,17 +2,17 @@
 //! as the first is still known, and outside of the loops in which none of their operands changes.
 
 use super::charge::Charge;
-use super::cost::Cost;
+use super::cost::SassCost;
 use super::counts::CountId;
-use super::form::{Form, Id, Term};
+use super::form::{Polynomial, Term, ValueId};
 use super::operation::{Key, Operation};
 use std::collections::HashMap;
 
 #[derive(Debug)]
 pub(super) struct Value {
-    pub(super) cost: Cost,
+    pub(super) cost: SassCost,
     /// The values that it is computed from.
-    pub(super) operands: Vec<Id>,
+    pub(super) operands: Vec<ValueId>,
     /// With which it is computed.
     pub(super) count: CountId,
     /// The statement that needs it first.
@@ -20,7 +20,7 @@ pub(super) struct Value {
     /// In how many loops it changes.
     pub(super) depth: usize,
     /// What it is as a sum, if it is one.
-    pub(super) form: Option<Form>,
+    pub(super) form: Option<Polynomial>,
     /// A power of two of which it is a multiple.
     pub(super) multiple: u64,
     /// Whether the compiler knows that it is not negative.
@@ -31,7 +31,7 @@ pub(super) struct Value {
 }
 
 /// A piece of code: the kernel, the body of a loop, a branch.
-struct Frame {
+struct CodePiece {
     count: CountId,
     is_loop: bool,
     known: Vec<Key>,
@@ -39,20 +39,20 @@ struct Frame {
 
 pub(super) struct Values {
     pub(super) all: Vec<Value>,
-    known: HashMap<Key, Id>,
-    frames: Vec<Frame>,
+    known: HashMap<Key, ValueId>,
+    frames: Vec<CodePiece>,
     /// The statement that is compiled.
     pub(super) stmt: Option<u32>,
 }
 
 impl Values {
     pub(super) fn new(kernel: CountId) -> Self {
-        let frames = vec![Frame { count: kernel, is_loop: false, known: Vec::new() }];
+        let frames = vec![CodePiece { count: kernel, is_loop: false, known: Vec::new() }];
         Self { all: Vec::new(), known: HashMap::new(), frames, stmt: None }
     }
 
     pub(super) fn enter(&mut self, count: CountId, is_loop: bool) {
-        self.frames.push(Frame { count, is_loop, known: Vec::new() });
+        self.frames.push(CodePiece { count, is_loop, known: Vec::new() });
     }
 
     /// What was computed in a piece of code is not known behind it.
@@ -79,7 +79,7 @@ impl Values {
     }
 
     /// A value that is no other one.
-    pub(super) fn fresh(&mut self, operands: Vec<Id>, cost: Cost) -> Id {
+    pub(super) fn fresh(&mut self, operands: Vec<ValueId>, cost: SassCost) -> ValueId {
         let at = self.frames.len() - 1;
         self.push(at, operands, cost, self.depth(), None)
     }
@@ -87,11 +87,11 @@ impl Values {
     fn push(
         &mut self,
         frame: usize,
-        operands: Vec<Id>,
-        cost: Cost,
+        operands: Vec<ValueId>,
+        cost: SassCost,
         depth: usize,
-        form: Option<Form>,
-    ) -> Id {
+        form: Option<Polynomial>,
+    ) -> ValueId {
         let count = self.frames[frame].count;
         self.all.push(Value {
             cost,
@@ -105,17 +105,28 @@ impl Values {
             is_variable: false,
             needed: false,
         });
-        self.all.len() as Id - 1
+        self.all.len() as ValueId - 1
     }
 
     /// The value of an operation, known or new.
-    pub(super) fn op(&mut self, operation: Operation, operands: &[Id], cost: Cost) -> Id {
+    pub(super) fn op(
+        &mut self,
+        operation: Operation,
+        operands: &[ValueId],
+        cost: SassCost,
+    ) -> ValueId {
         let depth = operands.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0);
         self.keyed(Key::Op(operation, operands.to_vec()), operands.to_vec(), cost, depth)
     }
 
     /// A value by its key.
-    pub(super) fn keyed(&mut self, key: Key, operands: Vec<Id>, cost: Cost, depth: usize) -> Id {
+    pub(super) fn keyed(
+        &mut self,
+        key: Key,
+        operands: Vec<ValueId>,
+        cost: SassCost,
+        depth: usize,
+    ) -> ValueId {
         if let Some(&known) = self.known.get(&key) {
             return known;
         }
@@ -125,13 +136,13 @@ impl Values {
         id
     }
 
-    fn note(&mut self, frame: usize, key: Key, id: Id) {
+    fn note(&mut self, frame: usize, key: Key, id: ValueId) {
         self.frames[frame].known.push(key.clone());
         self.known.insert(key, id);
     }
 
     /// A value that has this key from here on.
-    pub(super) fn known(&self, key: &Key) -> Option<Id> {
+    pub(super) fn known(&self, key: &Key) -> Option<ValueId> {
         self.known.get(key).copied()
     }
 
@@ -140,27 +151,27 @@ impl Values {
     }
 
     /// Remembers a value of this piece of code.
-    pub(super) fn remember(&mut self, key: Key, id: Id) {
+    pub(super) fn remember(&mut self, key: Key, id: ValueId) {
         self.note(self.frames.len() - 1, key, id);
     }
 
     /// What a value is as a sum.
-    pub(super) fn form(&self, id: Id) -> Form {
-        self.all[id as usize].form.clone().unwrap_or_else(|| Form::value(id))
+    pub(super) fn form(&self, id: ValueId) -> Polynomial {
+        self.all[id as usize].form.clone().unwrap_or_else(|| Polynomial::value(id))
     }
 
-    pub(super) fn depth_of(&self, term: &[Id]) -> usize {
+    pub(super) fn depth_of(&self, term: &[ValueId]) -> usize {
         term.iter().map(|&id| self.all[id as usize].depth).max().unwrap_or(0)
     }
 
     /// In how many loops a sum changes.
-    pub(super) fn depth_of_form(&self, form: &Form) -> usize {
+    pub(super) fn depth_of_form(&self, form: &Polynomial) -> usize {
         form.terms.iter().map(|(of, _)| self.depth_of(of)).max().unwrap_or(0)
     }
 
     /// The largest power of two, up to 16, of which a sum is known to be a multiple.
-    pub(super) fn multiple(&self, form: &Form) -> u64 {
-        let of = |(of, by): &(Vec<Id>, i64)| {
+    pub(super) fn multiple(&self, form: &Polynomial) -> u64 {
+        let of = |(of, by): &(Vec<ValueId>, i64)| {
             let factors = of.iter().map(|&id| self.all[id as usize].multiple).product::<u64>();
             (by.trailing_zeros() + factors.max(1).trailing_zeros()).min(4)
         };
@@ -168,15 +179,15 @@ impl Values {
         1 << form.terms.iter().map(of).chain([constant]).min().unwrap_or(4).min(4)
     }
 
-    pub(super) fn is_positive(&self, form: &Form) -> bool {
-        let of = |(of, by): &(Vec<Id>, i64)| {
+    pub(super) fn is_positive(&self, form: &Polynomial) -> bool {
+        let of = |(of, by): &(Vec<ValueId>, i64)| {
             *by > 0 && of.iter().all(|&id| self.all[id as usize].positive)
         };
         form.constant >= 0 && form.terms.iter().all(of)
     }
 
     /// A sum as a value: what changes in the innermost loop is added to what does not, which is computed outside.
-    pub(super) fn sum(&mut self, form: Form, wide: bool) -> Id {
+    pub(super) fn sum(&mut self, form: Polynomial, wide: bool) -> ValueId {
         if let Some(id) = form.single() {
             return id;
         }
@@ -186,8 +197,9 @@ impl Values {
         }
         let depth = self.depth_of_form(&form);
         let (varying, fixed) = form.split(|of| self.depth_of(of) == depth);
-        let mut operands: Vec<Id> = varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
-        let rest = Form { terms: fixed, constant: form.constant };
+        let mut operands: Vec<ValueId> =
+            varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
+        let rest = Polynomial { terms: fixed, constant: form.constant };
         let has_rest = !rest.terms.is_empty();
         if has_rest {
             let rest = self.sum(rest, wide);
@@ -199,14 +211,14 @@ impl Values {
         }
         let (multiple, positive) = (self.multiple(&form), self.is_positive(&form));
         let at = self.place(depth);
-        let id = self.push(at, operands, Cost::others(cost), depth, Some(form));
+        let id = self.push(at, operands, SassCost::others(cost), depth, Some(form));
         (self.all[id as usize].multiple, self.all[id as usize].positive) = (multiple, positive);
         self.note(at, key, id);
         id
     }
 
     /// Marks values that are needed, and those that they are computed from.
-    pub(super) fn needed(mut self, roots: Vec<Id>) -> Needed {
+    pub(super) fn needed(mut self, roots: Vec<ValueId>) -> NeededValues {
         let mut open = roots;
         while let Some(id) = open.pop() {
             let value = &mut self.all[id as usize];
@@ -214,20 +226,20 @@ impl Values {
                 open.extend(&value.operands);
             }
         }
-        Needed(self)
+        NeededValues(self)
     }
 }
 
 /// All values of a kernel, of which it is known whether anybody needs them.
-pub(super) struct Needed(pub(super) Values);
+pub(super) struct NeededValues(pub(super) Values);
 
 /// Those of which loads that others bring too cost nothing.
-pub(super) struct Merged(pub(super) Values);
+pub(super) struct MergedValues(pub(super) Values);
 
-impl Merged {
+impl MergedValues {
     /// What is executed of them.
     pub(super) fn charges(&self) -> impl Iterator<Item = Charge> {
-        let values = self.0.all.iter().filter(|v| v.needed && v.cost != Cost::FREE);
+        let values = self.0.all.iter().filter(|v| v.needed && v.cost != SassCost::FREE);
         values.map(|value| Charge { count: value.count, stmt: value.stmt, cost: value.cost })
     }
 }

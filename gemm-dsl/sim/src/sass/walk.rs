@@ -3,9 +3,9 @@
 use super::Compiler;
 use super::branch::Branch;
 use super::charge::Charge;
-use super::cost::Cost;
+use super::cost::SassCost;
 use super::counts::CountId;
-use super::form::Id;
+use super::form::ValueId;
 use crate::lower::code::{Op, Slot};
 use gemm_dsl::ir::Expr;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    fn branch(&mut self, cond: Id, then: Range<usize>, other: Range<usize>, divergent: bool) {
+    fn branch(&mut self, cond: ValueId, then: Range<usize>, other: Range<usize>, divergent: bool) {
         // A condition that is known without the launch leaves one of the two.
         if let Some(holds) = self.values.form(cond).known() {
             return self.walk(if holds != 0 { then } else { other });
@@ -125,7 +125,7 @@ impl Compiler<'_, '_> {
             let [yes, no] = held.each_ref().map(|held| held.get(&slot).copied().unwrap_or(before));
             if yes != no {
                 // Each branch writes the same register.
-                let merged = self.values.fresh(vec![cond, yes, no], Cost::FREE);
+                let merged = self.values.fresh(vec![cond, yes, no], SassCost::FREE);
                 self.scope.slots.set(slot, merged);
             } else {
                 self.scope.slots.set(slot, yes);
@@ -169,13 +169,13 @@ impl Compiler<'_, '_> {
                 | Op::Fma { .. }
                 | Op::Store(_)
                 | Op::Else(_)
-                | Op::Touch { .. }
+                | Op::UseAccumulators { .. }
                 | Op::Assume(_)
         )
     }
 
     /// Instructions that are no value's.
-    pub(super) fn spend(&mut self, count: CountId, cost: Cost) {
+    pub(super) fn spend(&mut self, count: CountId, cost: SassCost) {
         let stmt = self.values.stmt;
         self.spent.push(Charge { count, stmt, cost });
     }

@@ -10,18 +10,18 @@ mod report;
 
 use crate::counters::Profile;
 use crate::error::{Fault, FaultKind, SimError};
-use crate::exec::budget::Meter;
-use crate::exec::interleaving::{Random, Turns};
-use crate::exec::livelock::Spin;
+use crate::exec::budget::Budget;
+use crate::exec::interleaving::{Interleaving, Random};
+use crate::exec::livelock::LivelockDetector;
 use crate::exec::machine::{Machine, Registers};
-use crate::exec::mbarrier::Awaited;
+use crate::exec::mbarrier::AwaitedPhase;
 use crate::exec::warp::{Progress, Warp};
 use crate::launch::Launch;
 use crate::lower::code::Code;
 use crate::mask::WARP;
 use crate::observe::{Observer, Sync};
-use crate::race::detector::Between;
-use crate::race::named_barrier::{Named, TooEarly};
+use crate::race::detector::InterBlock;
+use crate::race::named_barrier::{NamedBarriers, TooEarly};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::discriminant;
 use std::ops::Range;
@@ -35,7 +35,7 @@ const NAMES: u32 = 16;
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum WarpState {
     Ready,
     /// Waits at the barrier of the block in this statement.
     Barrier(u32),
@@ -48,7 +48,7 @@ enum State {
     },
     /// Waits for a phase of a barrier in shared memory, when so many were over.
     Phase {
-        awaited: Awaited,
+        awaited: AwaitedPhase,
         stmt: u32,
         completed: u64,
     },
@@ -62,7 +62,7 @@ enum State {
 
 /// What has become of a block, or a cluster, in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Round {
+pub(crate) enum BlockProgress {
     /// Some warp is ready.
     Ready,
     /// None is, before others write memory.
@@ -76,11 +76,11 @@ pub(crate) struct Block<'l> {
     /// That of the cluster.
     number: u32,
     warps: Vec<Warp>,
-    states: Vec<State>,
-    named: Named,
+    states: Vec<WarpState>,
+    named: NamedBarriers,
     /// The meetings at the last look at all warps, and what they may come back to.
     met: u64,
-    spin: Spin,
+    livelock: LivelockDetector,
     /// Where they have: how often memory had changed.
     in_vain: Option<u64>,
     /// The warps as they take turns in a round, and how many rounds there have been.
@@ -92,18 +92,18 @@ impl<'l> Block<'l> {
     pub(crate) fn new(
         launch: &'l Launch<'l>,
         code: &'l Code<'l>,
-        between: Between<'l>,
-        meter: &'l Meter,
+        between: InterBlock<'l>,
+        budget: &'l Budget,
     ) -> Self {
         let warps = launch.cluster() * launch.warps();
         Self {
-            machine: Machine::new(launch, code, between, meter),
+            machine: Machine::new(launch, code, between, budget),
             number: 0,
             warps: (0..warps).map(|number| Warp::new(number, Registers::new(code.slots))).collect(),
             states: Vec::new(),
-            named: Named::default(),
+            named: NamedBarriers::default(),
             met: 0,
-            spin: Spin::default(),
+            livelock: LivelockDetector::default(),
             in_vain: None,
             order: Vec::new(),
             rounds: 0,
@@ -116,7 +116,7 @@ impl<'l> Block<'l> {
     }
 
     /// Lets the threads of the blocks that begin here take these turns.
-    pub(crate) fn take(&mut self, turns: Turns) {
+    pub(crate) fn take(&mut self, turns: Interleaving) {
         self.machine.turns = turns;
     }
 
@@ -142,9 +142,9 @@ impl<'l> Block<'l> {
         self.machine.random = Random::new(turns.seed() + (u64::from(number) << 8));
         self.rounds = 0;
         self.states.clear();
-        self.states.resize(self.warps.len(), State::Ready);
+        self.states.resize(self.warps.len(), WarpState::Ready);
         self.named.clear();
-        (self.met, self.spin, self.in_vain) = (0, Spin::default(), None);
+        (self.met, self.livelock, self.in_vain) = (0, LivelockDetector::default(), None);
     }
 
     /// Runs the cluster with this number to its end, alone.
@@ -152,24 +152,24 @@ impl<'l> Block<'l> {
         self.start(number);
         loop {
             match self.round(0)? {
-                Round::Ready => {}
-                Round::Stuck => {
+                BlockProgress::Ready => {}
+                BlockProgress::Stuck => {
                     return Err(SimError::Fault(self.deadlock(std::iter::empty(), 0)));
                 }
-                Round::Done => return Ok(()),
+                BlockProgress::Done => return Ok(()),
             }
         }
     }
 
     /// Lets every warp that is ready run to where it must wait. `elsewhere` says how much has happened
     /// in other blocks.
-    pub(crate) fn round(&mut self, elsewhere: u64) -> Result<Round, SimError> {
+    pub(crate) fn round(&mut self, elsewhere: u64) -> Result<BlockProgress, SimError> {
         self.machine.elsewhere = elsewhere;
         if self.in_vain == Some(self.machine.changes()) {
-            return Ok(Round::Stuck);
+            return Ok(BlockProgress::Stuck);
         }
         self.in_vain = None;
-        if let Turns::Shuffled(shuffle) = self.machine.turns {
+        if let Interleaving::Shuffled(shuffle) = self.machine.turns {
             let drawn_by = (u64::from(self.number) << 24).wrapping_add(self.rounds);
             self.order = shuffle.order(self.warps.len() as u32, drawn_by);
             self.rounds += 1;
@@ -179,48 +179,49 @@ impl<'l> Block<'l> {
         while let Some(&i) = self.order.get(turn) {
             let i = i as usize;
             turn += 1;
-            if let State::Polling { events, .. } = self.states[i]
+            if let WarpState::Polling { events, .. } = self.states[i]
                 && events != self.machine.events()
             {
-                self.states[i] = State::Ready;
+                self.states[i] = WarpState::Ready;
             }
-            if let State::Phase { completed, .. } = self.states[i]
+            if let WarpState::Phase { completed, .. } = self.states[i]
                 && completed != self.machine.mbarriers.completed
             {
-                self.states[i] = State::Ready;
+                self.states[i] = WarpState::Ready;
             }
-            if self.states[i] != State::Ready {
+            if self.states[i] != WarpState::Ready {
                 continue;
             }
             let reached = self.warps[i].run(&mut self.machine);
-            self.states[i] = match reached
-                .map_err(|stop| SimError::Fault(self.faulted(i, *stop)))?
-            {
-                Progress::Barrier(stmt) => State::Barrier(stmt),
-                Progress::Cluster(stmt) => State::Cluster(stmt),
-                Progress::Named { barrier, threads, wait, stmt } => {
-                    let of_block = i as u32 / self.machine.launch.warps() * NAMES;
-                    let state = self.arrive(i, (of_block + barrier, threads), wait, stmt);
-                    let state = state.map_err(SimError::Fault)?;
-                    // One that need not wait hands over in some turns, and goes on in others: so what
-                    // follows there comes before what others do, and behind it.
-                    if state == State::Ready
-                        && self.machine.turns != Turns::Forward
-                        && passed < ARRIVALS
-                    {
-                        (turn, passed) = (turn - 1, passed + 1);
+            self.states[i] =
+                match reached.map_err(|stop| SimError::Fault(self.faulted(i, *stop)))? {
+                    Progress::Barrier(stmt) => WarpState::Barrier(stmt),
+                    Progress::Cluster(stmt) => WarpState::Cluster(stmt),
+                    Progress::Named { barrier, threads, wait, stmt } => {
+                        let of_block = i as u32 / self.machine.launch.warps() * NAMES;
+                        let state = self.arrive(i, (of_block + barrier, threads), wait, stmt);
+                        let state = state.map_err(SimError::Fault)?;
+                        // One that need not wait hands over in some turns, and goes on in others: so what
+                        // follows there comes before what others do, and behind it.
+                        if state == WarpState::Ready
+                            && self.machine.turns != Interleaving::Forward
+                            && passed < ARRIVALS
+                        {
+                            (turn, passed) = (turn - 1, passed + 1);
+                        }
+                        state
                     }
-                    state
-                }
-                Progress::Phase { awaited, stmt } => {
-                    let completed = self.machine.mbarriers.completed;
-                    State::Phase { awaited, stmt, completed }
-                }
-                Progress::Polling(stmt) => State::Polling { stmt, events: self.machine.events() },
-                Progress::Turn => State::Ready,
-                Progress::Spent => return Err(self.spent(i)),
-                Progress::Exit => State::Exited,
-            };
+                    Progress::Phase { awaited, stmt } => {
+                        let completed = self.machine.mbarriers.completed;
+                        WarpState::Phase { awaited, stmt, completed }
+                    }
+                    Progress::Polling(stmt) => {
+                        WarpState::Polling { stmt, events: self.machine.events() }
+                    }
+                    Progress::Turn => WarpState::Ready,
+                    Progress::Spent => return Err(self.spent(i)),
+                    Progress::Exit => WarpState::Exited,
+                };
         }
         self.settle().map_err(SimError::Fault)
     }
@@ -232,7 +233,7 @@ impl<'l> Block<'l> {
         (barrier, threads): (u32, u32),
         wait: bool,
         stmt: u32,
-    ) -> Result<State, Box<Fault>> {
+    ) -> Result<WarpState, Box<Fault>> {
         let warp = i as u32;
         let clocks = &self.machine.observers.race.clocks;
         if let Err(TooEarly) = self.named.come(clocks, barrier, (warp, wait), threads) {
@@ -242,43 +243,43 @@ impl<'l> Block<'l> {
         self.machine.meetings += 1;
         self.machine.observers.sync(Sync::Arrive { barrier, warp });
         let Some(waited) = self.named.complete(barrier) else {
-            return Ok(if wait { State::Named { barrier, stmt } } else { State::Ready });
+            return Ok(if wait { WarpState::Named { barrier, stmt } } else { WarpState::Ready });
         };
         self.machine.observers.sync(Sync::Complete { barrier, warps: &waited });
         for warp in waited {
-            self.states[warp as usize] = State::Ready;
+            self.states[warp as usize] = WarpState::Ready;
         }
-        Ok(State::Ready)
+        Ok(WarpState::Ready)
     }
 
     /// Whether the block, or cluster, goes on, when every warp has come to where it must wait.
-    fn settle(&mut self) -> Result<Round, Box<Fault>> {
+    fn settle(&mut self) -> Result<BlockProgress, Box<Fault>> {
         if self.machine.meetings >= PATIENCE && self.goes_round() {
             self.in_vain = Some(self.machine.changes());
-            return Ok(Round::Stuck);
+            return Ok(BlockProgress::Stuck);
         }
         let now = self.machine.events();
-        let ready = |state: &State| match state {
-            State::Polling { events, .. } => *events != now,
-            State::Phase { completed, .. } => *completed != self.machine.mbarriers.completed,
-            state => *state == State::Ready,
+        let ready = |state: &WarpState| match state {
+            WarpState::Polling { events, .. } => *events != now,
+            WarpState::Phase { completed, .. } => *completed != self.machine.mbarriers.completed,
+            state => *state == WarpState::Ready,
         };
         if self.states.iter().any(ready) {
-            return Ok(Round::Ready);
+            return Ok(BlockProgress::Ready);
         }
         let mut met = false;
         for rank in 0..self.machine.launch.cluster() {
-            let is_there = |state: &State| matches!(state, State::Barrier(_));
+            let is_there = |state: &WarpState| matches!(state, WarpState::Barrier(_));
             met |= self.meet(self.warps_of(rank), Sync::Block(rank), is_there)?;
         }
-        let is_there = |state: &State| matches!(state, State::Cluster(_));
+        let is_there = |state: &WarpState| matches!(state, WarpState::Cluster(_));
         if met || self.meet(0..self.states.len(), Sync::Cluster, is_there)? {
-            return Ok(Round::Ready);
+            return Ok(BlockProgress::Ready);
         }
-        if self.states.iter().any(|state| *state != State::Exited) {
-            return Ok(Round::Stuck);
+        if self.states.iter().any(|state| *state != WarpState::Exited) {
+            return Ok(BlockProgress::Stuck);
         }
-        self.left_behind().or_else(|| self.never_there()).map_or(Ok(Round::Done), Err)
+        self.left_behind().or_else(|| self.never_there()).map_or(Ok(BlockProgress::Done), Err)
     }
 
     /// The warps of a block of the cluster.
@@ -293,11 +294,15 @@ impl<'l> Block<'l> {
         &mut self,
         warps: Range<usize>,
         sync: Sync<'_>,
-        is_there: impl Fn(&State) -> bool,
+        is_there: impl Fn(&WarpState) -> bool,
     ) -> Result<bool, Box<Fault>> {
         let states = &self.states[warps.clone()];
-        let waits =
-            |s| matches!(s, &State::Named { .. } | &State::Polling { .. } | &State::Phase { .. });
+        let waits = |s| {
+            matches!(
+                s,
+                &WarpState::Named { .. } | &WarpState::Polling { .. } | &WarpState::Phase { .. }
+            )
+        };
         if states.iter().any(waits) || !states.iter().any(is_there) {
             return Ok(false);
         }
@@ -305,11 +310,11 @@ impl<'l> Block<'l> {
         let Some(odd) = states.iter().position(|&state| state != first) else {
             self.machine.meetings += 1;
             self.machine.observers.sync(sync);
-            self.states[warps].fill(State::Ready);
+            self.states[warps].fill(WarpState::Ready);
             return Ok(true);
         };
         let at = |state| match state {
-            State::Barrier(stmt) | State::Cluster(stmt) => Some(stmt),
+            WarpState::Barrier(stmt) | WarpState::Cluster(stmt) => Some(stmt),
             _ => None,
         };
         let (waiting, stmt, kind) = match (at(first), at(states[odd])) {
@@ -331,7 +336,7 @@ impl<'l> Block<'l> {
     fn goes_round(&mut self) -> bool {
         self.machine.careful = true;
         let met = std::mem::replace(&mut self.met, self.machine.meetings);
-        if met == self.met || !self.spin.is_quiet(self.machine.changes()) {
+        if met == self.met || !self.livelock.is_quiet(self.machine.changes()) {
             return false;
         }
         let mut brief = DefaultHasher::new();
@@ -347,6 +352,6 @@ impl<'l> Block<'l> {
             warps.iter().for_each(|warp| warp.state(code).hash(&mut state));
             state.finish()
         };
-        self.spin.again(brief.finish(), whole)
+        self.livelock.again(brief.finish(), whole)
     }
 }

@@ -6,25 +6,25 @@
 //! of a block take other turns. A block that waits for one that is not there waits for ever: that another
 //! block runs at the same time nothing guarantees.
 
-use crate::buffer::stretches::Stretches;
+use crate::buffer::stretches::NumberedMemory;
 use crate::counters::Profile;
 use crate::error::{Fault, SimError};
-use crate::exec::budget::Meter;
-use crate::exec::interleaving::{SHUFFLES, Shuffle, Turns, more};
+use crate::exec::budget::Budget;
+use crate::exec::interleaving::{Interleaving, SHUFFLES, Shuffle, more};
 use crate::launch::Launch;
 use crate::lower::code::Code;
 use crate::options::Options;
-use crate::race::access_history::Words;
-use crate::race::detector::Between;
-use crate::schedule::block::{Block, Round};
-use crate::schedule::launch_lock::Alone;
-use crate::schedule::snapshot::Contents;
+use crate::race::access_history::AccessHistory;
+use crate::race::detector::InterBlock;
+use crate::schedule::block::{Block, BlockProgress};
+use crate::schedule::launch_lock::LaunchLock;
+use crate::schedule::snapshot::Snapshot;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 /// In which order blocks run, one after the other or some at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum BlockOrder {
     Ascending,
     Descending,
     Shuffled(Shuffle),
@@ -32,44 +32,44 @@ pub(crate) enum Order {
 }
 
 /// The orders in which blocks that speak to one another run.
-pub(crate) const ORDERS: [Order; 5] = [
-    Order::Ascending,
-    Order::Descending,
-    Order::Shuffled(SHUFFLES[0]),
-    Order::Shuffled(SHUFFLES[1]),
-    Order::Interleaved,
+pub(crate) const BLOCK_ORDERS: [BlockOrder; 5] = [
+    BlockOrder::Ascending,
+    BlockOrder::Descending,
+    BlockOrder::Shuffled(SHUFFLES[0]),
+    BlockOrder::Shuffled(SHUFFLES[1]),
+    BlockOrder::Interleaved,
 ];
 /// Blocks that run at the same time, where some do.
 const RESIDENT: u32 = 8;
 /// So many blocks are shuffled as one; of more, pieces of that size are.
 const PIECE: u32 = 1 << 16;
 
-impl Order {
+impl BlockOrder {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Order::Ascending => "ascending",
-            Order::Descending => "descending",
-            Order::Shuffled(shuffle) => shuffle.name,
-            Order::Interleaved => "interleaved",
+            BlockOrder::Ascending => "ascending",
+            BlockOrder::Descending => "descending",
+            BlockOrder::Shuffled(shuffle) => shuffle.name,
+            BlockOrder::Interleaved => "interleaved",
         }
     }
 
     /// How the threads of a block take turns in it.
-    fn turns(self) -> Turns {
+    fn turns(self) -> Interleaving {
         match self {
-            Order::Ascending => Turns::Forward,
-            Order::Descending => Turns::Reversed,
-            Order::Shuffled(shuffle) => Turns::Shuffled(shuffle),
-            Order::Interleaved => Turns::Interleaved { reversed: false },
+            BlockOrder::Ascending => Interleaving::Forward,
+            BlockOrder::Descending => Interleaving::Reversed,
+            BlockOrder::Shuffled(shuffle) => Interleaving::Shuffled(shuffle),
+            BlockOrder::Interleaved => Interleaving::Interleaved { reversed: false },
         }
     }
 
     /// The blocks of a launch in this order. As many as there may be are not all kept at once.
     pub(crate) fn blocks(self, count: u32) -> Box<dyn Iterator<Item = u32>> {
         match self {
-            Order::Ascending | Order::Interleaved => Box::new(0..count),
-            Order::Descending => Box::new((0..count).rev()),
-            Order::Shuffled(shuffle) => {
+            BlockOrder::Ascending | BlockOrder::Interleaved => Box::new(0..count),
+            BlockOrder::Descending => Box::new((0..count).rev()),
+            BlockOrder::Shuffled(shuffle) => {
                 let pieces = shuffle.order(count.div_ceil(PIECE), 0);
                 Box::new(pieces.into_iter().flat_map(move |piece| {
                     let first = piece * PIECE;
@@ -87,30 +87,31 @@ pub(crate) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
-    let _alone = Alone::wait(launch, code)?;
-    let before = Contents::of(launch, code);
-    let meter = Meter::new(options.instructions);
-    let more = more(launch.blocks() as usize).iter().copied().map(Order::Shuffled);
-    let orders = ORDERS.into_iter().chain(more);
-    let orders: Vec<Order> = orders.take(if options.unchecked { 1 } else { usize::MAX }).collect();
+    let _alone = LaunchLock::wait(launch, code)?;
+    let before = Snapshot::of(launch, code);
+    let budget = Budget::new(options.instructions);
+    let more = more(launch.blocks() as usize).iter().copied().map(BlockOrder::Shuffled);
+    let orders = BLOCK_ORDERS.into_iter().chain(more);
+    let orders: Vec<BlockOrder> =
+        orders.take(if options.unchecked { 1 } else { usize::MAX }).collect();
     let all = u64::from(launch.blocks()) * orders.len() as u64;
     let regions = launch.regions.iter().zip(&code.stored);
     let written = regions.map(|(r, &stored)| {
         let memory = r.memory.as_ref().filter(|_| stored);
-        vec![false; memory.map_or(0, Stretches::len)]
+        vec![false; memory.map_or(0, NumberedMemory::len)]
     });
     let written = written.collect();
-    let mut execution = Execution { launch, code, meter: &meter, options, written, done: 0, all };
+    let mut execution = Execution { launch, code, budget: &budget, options, written, done: 0, all };
     let mut first = None;
     for order in orders {
         let profile = execution.run(order).map_err(|error| match launch.blocks() {
-            1 if order.turns() == Turns::Forward => error,
+            1 if order.turns() == Interleaving::Forward => error,
             1 => error.in_turns(order.turns().name()),
             _ => error.in_order(order.name()),
         })?;
         let written = |region: usize, element: usize| execution.written[region][element];
         let Some((results, _)) = &first else {
-            first = Some((Contents::of(launch, code), profile));
+            first = Some((Snapshot::of(launch, code), profile));
             before.restore(written);
             continue;
         };
@@ -135,7 +136,7 @@ pub(crate) fn run(
 struct Execution<'e, 'l> {
     launch: &'l Launch<'l>,
     code: &'l Code<'l>,
-    meter: &'l Meter,
+    budget: &'l Budget,
     options: &'e Options<'e>,
     /// Of each element of each buffer, whether an order has written it.
     written: Vec<Vec<bool>>,
@@ -145,14 +146,14 @@ struct Execution<'e, 'l> {
 }
 
 impl<'l> Execution<'_, 'l> {
-    fn run(&mut self, order: Order) -> Result<Profile, SimError> {
-        let words = Rc::new(RefCell::new(Words::default()));
+    fn run(&mut self, order: BlockOrder) -> Result<Profile, SimError> {
+        let words = Rc::new(RefCell::new(AccessHistory::default()));
         let count = self.launch.blocks();
-        let fitting = count.min(if order == Order::Interleaved { RESIDENT } else { 1 });
+        let fitting = count.min(if order == BlockOrder::Interleaved { RESIDENT } else { 1 });
         let (mut fitting, mut to_come) = (fitting as usize, count - fitting);
         let resident = std::iter::repeat_with(|| {
-            let between = Between::Speaking(Rc::clone(&words));
-            let mut block = Block::new(self.launch, self.code, between, self.meter);
+            let between = InterBlock::Synchronising(Rc::clone(&words));
+            let mut block = Block::new(self.launch, self.code, between, self.budget);
             block.take(order.turns());
             block
         });
@@ -170,10 +171,10 @@ impl<'l> Execution<'_, 'l> {
             for i in (0..fitting).rev() {
                 let elsewhere = happened(&resident) - resident[i].machine.happened;
                 let round = resident[i].round(elsewhere)?;
-                stuck &= round == Round::Stuck;
+                stuck &= round == BlockProgress::Stuck;
                 match round {
-                    Round::Ready | Round::Stuck => {}
-                    Round::Done => {
+                    BlockProgress::Ready | BlockProgress::Stuck => {}
+                    BlockProgress::Done => {
                         self.done += 1;
                         let progress = self.options.progress.iter();
                         progress.for_each(|progress| progress(self.done, self.all));

@@ -6,16 +6,16 @@
 //! that finds is told.
 
 use crate::counters::Profile;
-use crate::error::{Earlier, Fault, FaultKind, SimError};
-use crate::exec::budget::Meter;
+use crate::error::{EarlierAccess, Fault, FaultKind, SimError};
+use crate::exec::budget::Budget;
 use crate::launch::Launch;
 use crate::lower::code::{Code, ThreadStmt};
 use crate::options::Options;
-use crate::race::detector::Between;
-use crate::race::grid::{GridConflict, GridRace, Touch};
+use crate::race::detector::InterBlock;
+use crate::race::grid::{GridAccess, GridConflict, GridRace};
 use crate::race::model::MODEL;
-use crate::schedule::isolated::Repeated;
-use crate::schedule::snapshot::Contents;
+use crate::schedule::isolated::IsolatedBlocks;
+use crate::schedule::snapshot::Snapshot;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
-    let before = Contents::of(launch, code);
+    let before = Snapshot::of(launch, code);
     let (found, touched) = attempt(launch, code, options, rayon::current_num_threads());
     if touched.conflict().is_none() {
         return found;
@@ -53,22 +53,22 @@ fn attempt(
         Some((memory.len(), code.loaded[i]))
     });
     let grid_race = GridRace::new(watched, launch.cluster());
-    let meter = Meter::new(options.instructions);
+    let budget = Budget::new(options.instructions);
     let clusters = launch.clusters();
     let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
     // Clusters are taken in order, so all below the lowest one with a fault are run to their end.
     let faulty = AtomicU32::new(u32::MAX);
     let work = |_| {
-        let mut worker: Option<Repeated<'_>> = None;
+        let mut worker: Option<IsolatedBlocks<'_>> = None;
         let mut end = None;
         loop {
             let cluster = next.fetch_add(1, Ordering::Relaxed);
             if cluster >= clusters || cluster > faulty.load(Ordering::Relaxed) {
                 break;
             }
-            let between = || Between::Isolated(&grid_race);
+            let between = || InterBlock::Isolated(&grid_race);
             let worker =
-                worker.get_or_insert_with(|| Repeated::new(launch, code, between(), &meter));
+                worker.get_or_insert_with(|| IsolatedBlocks::new(launch, code, between(), &budget));
             if let Err(error) = worker.run(cluster) {
                 faulty.fetch_min(cluster, Ordering::Relaxed);
                 end = Some((cluster, error));
@@ -78,7 +78,7 @@ fn attempt(
             let done = done.fetch_add(of, Ordering::Relaxed) + of;
             options.progress.iter().for_each(|progress| progress(done, launch.blocks().into()));
         }
-        (worker.map(Repeated::finish).unwrap_or_default(), end)
+        (worker.map(IsolatedBlocks::finish).unwrap_or_default(), end)
     };
     let workers = workers.min(clusters as usize);
     let results: Vec<_> = (0..workers).into_par_iter().map(work).collect();
@@ -105,13 +105,13 @@ fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<F
     let kind = FaultKind::Race {
         place: region.element(conflict.element as u32),
         writes: conflict.higher_writes,
-        earlier: Earlier {
+        earlier: EarlierAccess {
             block: launch.block(conflict.lower.block),
             thread: launch.thread(conflict.lower.thread),
             wrote: conflict.lower_writes,
             by: MODEL.timelines[conflict.lower.on.0].by,
         },
     };
-    let Touch { block, thread, stmt, .. } = conflict.higher;
+    let GridAccess { block, thread, stmt, .. } = conflict.higher;
     code.fault(launch, ThreadStmt { block, thread, stmt }, kind)
 }

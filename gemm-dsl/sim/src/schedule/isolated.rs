@@ -3,17 +3,17 @@
 
 use crate::counters::Profile;
 use crate::error::SimError;
-use crate::exec::budget::Meter;
-use crate::exec::interleaving::{TURNS, Turns, more};
-use crate::exec::undo_log::Journal;
+use crate::exec::budget::Budget;
+use crate::exec::interleaving::{INTERLEAVINGS, Interleaving, more};
+use crate::exec::undo_log::UndoLog;
 use crate::launch::Launch;
 use crate::lower::code::Code;
-use crate::race::detector::Between;
+use crate::race::detector::InterBlock;
 use crate::schedule::block::Block;
 use gemm_dsl::ir::Space;
 
 /// Runs isolated blocks, one after the other.
-pub(crate) struct Repeated<'l> {
+pub(crate) struct IsolatedBlocks<'l> {
     launch: &'l Launch<'l>,
     /// What runs a block for the first time, and counts.
     first: Block<'l>,
@@ -21,14 +21,14 @@ pub(crate) struct Repeated<'l> {
     again: Option<Block<'l>>,
 }
 
-impl<'l> Repeated<'l> {
+impl<'l> IsolatedBlocks<'l> {
     pub(crate) fn new(
         launch: &'l Launch<'l>,
         code: &'l Code<'l>,
-        between: Between<'l>,
-        meter: &'l Meter,
+        between: InterBlock<'l>,
+        budget: &'l Budget,
     ) -> Self {
-        let block = |between| Block::new(launch, code, between, meter);
+        let block = |between| Block::new(launch, code, between, budget);
         let asks = launch.kernel.has_atomics(Space::Shared) && !launch.unchecked;
         let again = asks.then(|| block(between.clone()));
         Self { launch, first: block(between), again }
@@ -39,20 +39,21 @@ impl<'l> Repeated<'l> {
         let Some(again) = &mut self.again else {
             return self.first.run(number);
         };
-        self.first.machine.journal = Some(Journal::default());
+        self.first.machine.undo_log = Some(UndoLog::default());
         self.first.run(number)?;
-        let mut journal = self.first.machine.journal.take().unwrap_or_default();
+        let mut undo_log = self.first.machine.undo_log.take().unwrap_or_default();
         let regions = &self.launch.regions;
-        let results = journal.contents(regions);
-        let more = more(again.warps()).iter().copied().map(Turns::Shuffled);
-        for turns in TURNS[1..].iter().copied().chain(more) {
-            journal.restore(regions);
+        let results = undo_log.contents(regions);
+        let more = more(again.warps()).iter().copied().map(Interleaving::Shuffled);
+        for turns in INTERLEAVINGS[1..].iter().copied().chain(more) {
+            undo_log.restore(regions);
             again.take(turns);
-            again.machine.journal = Some(journal);
+            again.machine.undo_log = Some(undo_log);
             again.run(number).map_err(|error| error.in_turns(turns.name()))?;
-            journal = again.machine.journal.take().unwrap_or_default();
+            undo_log = again.machine.undo_log.take().unwrap_or_default();
             let is_result = |region: usize| !self.launch.kernel.buffers[region].unordered;
-            if let Some(((region, element), bits)) = journal.differing(regions, &results, is_result)
+            if let Some(((region, element), bits)) =
+                undo_log.differing(regions, &results, is_result)
             {
                 return Err(SimError::TurnDependent {
                     kernel: self.launch.kernel.name.clone(),
@@ -63,7 +64,7 @@ impl<'l> Repeated<'l> {
                 });
             }
         }
-        journal.restore(regions);
+        undo_log.restore(regions);
         results.restore(regions);
         Ok(())
     }

@@ -5,7 +5,7 @@
 //! until it is done. Such launches wait for one another. Each runs on one thread and waits for nothing
 //! while it is on, so that all come to their turn.
 
-use crate::buffer::stretches::Stretches;
+use crate::buffer::stretches::NumberedMemory;
 use crate::error::SimError;
 use crate::launch::Launch;
 use crate::lower::code::Code;
@@ -14,14 +14,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// Memory that a launch uses.
-struct Held {
+struct MemoryUse {
     launch: u64,
     by: ThreadId,
     memory: Range<usize>,
     writes: bool,
 }
 
-impl Held {
+impl MemoryUse {
     fn excludes(&self, other: &Self) -> bool {
         (self.writes || other.writes)
             && self.memory.start.max(other.memory.start) < self.memory.end.min(other.memory.end)
@@ -29,19 +29,19 @@ impl Held {
 }
 
 /// All that is used, and the number of the next launch.
-static HELD: Mutex<(Vec<Held>, u64)> = Mutex::new((Vec::new(), 0));
+static IN_USE: Mutex<(Vec<MemoryUse>, u64)> = Mutex::new((Vec::new(), 0));
 static FREED: Condvar = Condvar::new();
 
-fn held() -> MutexGuard<'static, (Vec<Held>, u64)> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+fn held() -> MutexGuard<'static, (Vec<MemoryUse>, u64)> {
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A launch that has its buffers to itself, until this is dropped.
-pub(crate) struct Alone {
+pub(crate) struct LaunchLock {
     launch: u64,
 }
 
-impl Alone {
+impl LaunchLock {
     /// Waits until no other such launch uses the buffers. Fails where that would be for ever: this thread
     /// is in the midst of one that does.
     pub(crate) fn wait(launch: &Launch<'_>, code: &Code<'_>) -> Result<Self, SimError> {
@@ -49,11 +49,11 @@ impl Alone {
         let number = all.1;
         all.1 += 1;
         let by = thread::current().id();
-        let used: Vec<(usize, Held)> = (launch.regions.iter().enumerate())
+        let used: Vec<(usize, MemoryUse)> = (launch.regions.iter().enumerate())
             .flat_map(|(i, region)| {
-                let memory = region.memory.iter().flat_map(Stretches::addresses);
+                let memory = region.memory.iter().flat_map(NumberedMemory::addresses);
                 let held =
-                    move |memory| Held { launch: number, by, memory, writes: code.stored[i] };
+                    move |memory| MemoryUse { launch: number, by, memory, writes: code.stored[i] };
                 memory.map(move |memory| (i, held(memory)))
             })
             .collect();
@@ -77,7 +77,7 @@ impl Alone {
     }
 }
 
-impl Drop for Alone {
+impl Drop for LaunchLock {
     fn drop(&mut self) {
         held().0.retain(|other| other.launch != self.launch);
         FREED.notify_all();

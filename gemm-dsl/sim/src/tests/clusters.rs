@@ -1,7 +1,7 @@
 //! Blocks of clusters: who waits, what is ordered, what comes to another block, and what is wrong with that.
 
 use super::*;
-use crate::{MbarrierFault, WaitsFor};
+use crate::{MbarrierFault, WaitReason};
 use gemm_dsl::ir::{MbarrierId, ProxyFence, Stmt, TensorMap, TensorSwizzle};
 
 /// Blocks of 64 threads in clusters of two.
@@ -209,7 +209,7 @@ fn a_hang_names_the_blocks_of_the_cluster() {
     let kind = c.kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind}") };
     let found: Vec<_> = waiting.iter().map(|w| (w.block, w.warp, &w.waits_for)).collect();
-    let phase = WaitsFor::Phase {
+    let phase = WaitReason::Phase {
         barrier: "full".to_owned(),
         index: 1,
         parity: 0,
@@ -218,7 +218,7 @@ fn a_hang_names_the_blocks_of_the_cluster() {
         bytes: 0,
     };
     let of = |block, waits_for| [0, 1].map(|warp| ((block, 0, 0), warp, waits_for));
-    assert_eq!(found, [of(0, &WaitsFor::Cluster), of(1, &phase)].concat());
+    assert_eq!(found, [of(0, &WaitReason::Cluster), of(1, &phase)].concat());
     let told = kind.to_string();
     assert!(
         told.contains("warp 0 of block (0, 0, 0) waits for all warps of the cluster"),

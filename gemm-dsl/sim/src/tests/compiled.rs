@@ -1,7 +1,7 @@
 //! Counters as compiled, on kernels of which the machine code can be told on paper.
 
 use super::*;
-use crate::{Compiled, Profile, profile};
+use crate::{Profile, SassCounters, profile};
 use gemm_dsl::ir::{For, Intrinsic, Unroll};
 
 impl Bench {
@@ -13,7 +13,7 @@ impl Bench {
         profile(&self.finish(), &buffers, &[], &options).expect("the kernel is right")
     }
 
-    fn compiled(self) -> Compiled {
+    fn compiled(self) -> SassCounters {
         self.profiled().compiled.expect("it was asked for")
     }
 }
@@ -103,7 +103,7 @@ fn multiply_adds_are_those_of_the_text_however_loops_are_unrolled() {
         let compiled = profile.compiled.expect("it was asked for");
         let text = (profile.total.fma, profile.total.fmas);
         assert_eq!((compiled.ffma, compiled.thread_ffma), text, "{unroll:?}, {trips}");
-        let mut statements = Compiled::default();
+        let mut statements = SassCounters::default();
         profile.compiled_statements.iter().for_each(|of| statements += *of);
         // What the kernel as a whole needs is no statement's.
         assert!(statements.instructions < compiled.instructions);

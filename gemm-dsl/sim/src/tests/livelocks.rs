@@ -1,7 +1,7 @@
 //! Who goes round for ever, and who only for long.
 
 use super::*;
-use crate::exec::livelock::Spin;
+use crate::exec::livelock::LivelockDetector;
 use gemm_dsl::ir::For;
 
 /// Two try to get two locks, each its own one first, and let go of what they have where they fail.
@@ -206,21 +206,21 @@ fn each_block_waits_for_itself() {
 /// All of a state is looked at where some of it has been before, or is to be remembered.
 #[test]
 fn most_states_are_told_by_some_of_them() {
-    let (mut spin, mut wholes) = (Spin::default(), 0);
+    let (mut livelock, mut wholes) = (LivelockDetector::default(), 0);
     for brief in 0..10_000 {
         let whole = || {
             wholes += 1;
             7
         };
-        assert!(!spin.again(brief, whole));
+        assert!(!livelock.again(brief, whole));
     }
     assert_eq!(wholes, 14);
     // A cycle of three states, two of which are alike in what is brief.
-    let mut spin = Spin::default();
+    let mut livelock = LivelockDetector::default();
     let mut states = [(1, 2), (1, 3), (2, 2)].into_iter().cycle();
     let looks = (1..20).find(|_| {
         let (brief, whole) = states.next().expect("a cycle has no end");
-        spin.again(brief, || whole)
+        livelock.again(brief, || whole)
     });
     assert_eq!(looks, Some(7));
 }

@@ -1,7 +1,7 @@
 //! Barriers in shared memory: who waits, what is ordered, and what is wrong at them.
 
 use super::*;
-use crate::{MbarrierFault, WaitsFor};
+use crate::{MbarrierFault, WaitReason};
 use gemm_dsl::ir::{MbarrierId, ProxyFence, TensorMap, TensorSwizzle};
 
 /// A kernel of three warps with a barrier that so many arrivals complete, and an array that one thread fills.
@@ -52,7 +52,8 @@ fn what_comes_before_an_arrival_comes_before_those_who_wait() {
     let kind = handed(false, true).t.kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind}") };
     let (barrier, index) = ("full".to_owned(), 1);
-    let waits_for = WaitsFor::Phase { barrier, index, parity: 0, phase: 0, arrivals: 1, bytes: 0 };
+    let waits_for =
+        WaitReason::Phase { barrier, index, parity: 0, phase: 0, arrivals: 1, bytes: 0 };
     assert!(waiting.len() == 3 && waiting.iter().all(|w| w.waits_for == waits_for));
     let told = "waits at barrier full[1] for parity 0: phase 0 lacks 1 arrival";
     assert!(kind.to_string().contains(told), "{kind}");

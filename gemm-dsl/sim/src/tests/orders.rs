@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Position;
-use crate::schedule::block_order::{ORDERS, Order as BlockOrder};
+use crate::schedule::block_order::{BLOCK_ORDERS, BlockOrder};
 
 /// Five blocks that do so to one word.
 fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> Team {
@@ -86,7 +86,7 @@ fn the_ends_are_not_all_orders() {
 /// Both shuffles have a name of their own.
 #[test]
 fn a_shuffle_is_known_by_its_seed() {
-    let names: Vec<_> = ORDERS.map(|order| order.name()).into();
+    let names: Vec<_> = BLOCK_ORDERS.map(|order| order.name()).into();
     let seeds = ["shuffled (seed 1)", "shuffled (seed 2)"];
     assert_eq!(names, ["ascending", "descending", seeds[0], seeds[1], "interleaved"]);
 }
@@ -95,7 +95,7 @@ fn a_shuffle_is_known_by_its_seed() {
 #[test]
 fn as_many_blocks_as_there_may_be() {
     for count in [0, 1, 2, 1000, (1 << 16) + 1, 200_000] {
-        for order in ORDERS {
+        for order in BLOCK_ORDERS {
             let mut blocks: Vec<u32> = order.blocks(count).collect();
             let is_ascending = blocks.is_sorted();
             let plain = matches!(order, BlockOrder::Ascending | BlockOrder::Interleaved);
@@ -116,7 +116,7 @@ fn as_many_blocks_as_there_may_be() {
     let (kernel, arrays) = t.finish();
     let spent = launch_with(&kernel, &arrays, &[], &options);
     assert!(matches!(spent, Err(SimError::OutOfInstructions { .. })), "{spent:?}");
-    for order in ORDERS {
+    for order in BLOCK_ORDERS {
         assert!(order.blocks(u32::MAX - 1).take(10).all(|block| block < u32::MAX - 1));
     }
 }

@@ -6,12 +6,14 @@
 //! fence of proxies.
 
 use crate::race::check::Check;
-use crate::race::clock::{Clocks, Gathered};
-use crate::race::model::{Await, COPIES, Find, Meet, Model, ORDINARY, Timeline, Track};
+use crate::race::clock::{BarrierClock, Clocks};
+use crate::race::model::{
+    AcquireRule, AwaitRule, COPIES, MeetRule, Model, ORDINARY, Timeline, Track,
+};
 use crate::race::shadow::{PAGE, Shadow};
 
 pub(super) const TIMELINES: [Timeline; 5] = [ORDINARY, COPIES, SOURCES, TARGETS, MATRIX];
-pub(super) const WAITS: [Await; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_MATRIX];
+pub(super) const WAITS: [AwaitRule; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_MATRIX];
 
 /// Bulk copies: what they read, and what they write.
 const SOURCES: Timeline = Timeline(2);
@@ -24,13 +26,13 @@ const ASYNC: usize = 1;
 const BOTH: &[usize] = &[GENERIC, ASYNC];
 
 /// A thread's fence of proxies.
-const FENCE: Meet = Meet { views: BOTH, across: true };
+const FENCE: MeetRule = MeetRule { views: BOTH, across: true };
 /// A thread waits for its copies, for what its bulk copies read, for all that they do, for its matrix
 /// instructions. That an asynchronous operation is over is known in both views.
-const WAIT: Await = Await { over: &[COPIES], views: &[GENERIC] };
-const WAIT_SOURCES: Await = Await { over: &[SOURCES], views: BOTH };
-const WAIT_TARGETS: Await = Await { over: &[SOURCES, TARGETS], views: BOTH };
-const WAIT_MATRIX: Await = Await { over: &[MATRIX], views: BOTH };
+const WAIT: AwaitRule = AwaitRule { over: &[COPIES], views: &[GENERIC] };
+const WAIT_SOURCES: AwaitRule = AwaitRule { over: &[SOURCES], views: BOTH };
+const WAIT_TARGETS: AwaitRule = AwaitRule { over: &[SOURCES, TARGETS], views: BOTH };
+const WAIT_MATRIX: AwaitRule = AwaitRule { over: &[MATRIX], views: BOTH };
 
 static TENSOR: Model = Model {
     timelines: &[
@@ -42,14 +44,14 @@ static TENSOR: Model = Model {
     ],
     proxies: 2,
     // What synchronises hands on both views, each as it is.
-    barrier: Meet { views: BOTH, across: false },
+    barrier: MeetRule { views: BOTH, across: false },
     commit: &[COPIES],
     wait: WAIT,
-    acquire: Find { views: BOTH },
+    acquire: AcquireRule { views: BOTH },
     fence: FENCE,
-    phase: Find { views: BOTH },
+    phase: AcquireRule { views: BOTH },
     matrix: WAIT_MATRIX,
-    waits: Await { over: &[], views: &[0] },
+    waits: AwaitRule { over: &[], views: &[0] },
 };
 
 /// A block of threads and a page of words.
@@ -86,7 +88,7 @@ impl Rig {
     }
 
     pub(super) fn fence(&mut self, thread: usize) {
-        let (mut gathered, threads) = (Gathered::default(), thread..thread + 1);
+        let (mut gathered, threads) = (BarrierClock::default(), thread..thread + 1);
         self.clocks.give(threads.clone(), &mut gathered);
         self.clocks.take(&FENCE, &[threads], gathered);
     }
@@ -96,7 +98,7 @@ impl Rig {
     }
 
     /// Closes what a thread has issued on timelines, and waits for it.
-    pub(super) fn finish(&mut self, thread: usize, rule: Await) {
+    pub(super) fn finish(&mut self, thread: usize, rule: AwaitRule) {
         rule.over.iter().for_each(|&of| self.clocks.close(thread, of));
         self.clocks.wait(&rule, thread, 0);
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::record;
-use crate::{Did, Event, Kind, Price, Trace, What};
+use crate::{Action, Event, EventKind, Kind, Price, Trace};
 use gemm_dsl::ir::{For, Intrinsic, Unroll};
 
 fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {
@@ -56,10 +56,10 @@ fn what_happens_is_taken_down() {
     let stmt = |event: &Event| stmts[event.stmt as usize];
     assert!(matches!(stmt(second[0]), gemm_dsl::ir::Stmt::Store { .. }));
     assert_eq!(*stmt(second[4]), gemm_dsl::ir::Stmt::Barrier(Scope::Block));
-    assert_eq!(second[4].what, What::Statement);
+    assert_eq!(second[4].what, EventKind::Statement);
 
     // A load is seen before what it is stored by, with the values of both loops.
-    let What::Access { pattern, first, words } = &second[7].what else { panic!("{second:?}") };
+    let EventKind::Access { pattern, first, words } = &second[7].what else { panic!("{second:?}") };
     let rounds = &trace.rounds[second[7].rounds as usize];
     assert_eq!(rounds.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [1, 1]);
     let names: Vec<&str> = rounds.iter().map(|(var, _)| &*kernel.vars[*var].name).collect();
@@ -69,7 +69,7 @@ fn what_happens_is_taken_down() {
     assert!(words.is_empty());
     assert_eq!(load.lanes[31], Some(62));
     assert_eq!((load.skew, load.cost), (4, Price::Sectors(8)));
-    let What::Access { pattern, first, words } = &second[8].what else { panic!("{second:?}") };
+    let EventKind::Access { pattern, first, words } = &second[8].what else { panic!("{second:?}") };
     let store = &trace.patterns[*pattern as usize];
     assert_eq!((store.kind, *first, store.skew), (Kind::Store, 65, 1));
     let written: Vec<u32> = (0..32).map(|lane| ((193 + 2 * lane) as f32).to_bits()).collect();
@@ -106,7 +106,7 @@ fn a_fault_has_a_past() {
     let events: Vec<usize> = traces.iter().map(|trace| trace.events.len()).collect();
     // Of the last one what it may not do.
     assert_eq!(events, [2, 1]);
-    assert_eq!(traces[1].events[0].what, What::Refused);
+    assert_eq!(traces[1].events[0].what, EventKind::Refused);
     assert!(record(&kernel, &buffers[..1], &[], &[0], &Options::default()).is_err());
 }
 
@@ -144,7 +144,7 @@ fn shuffles_are_seen_with_their_values() {
     let trace = &traces[0];
     let from = |lane: usize| if lane + 5 < 32 { lane + 5 } else { lane };
     for (warp, detail) in (0..).zip(&trace.details) {
-        let Did::Shuffle { values, sources } = &detail.did else { panic!("{detail:?}") };
+        let Action::Shuffle { values, sources } = &detail.did else { panic!("{detail:?}") };
         let own = |lane: usize| input[32 * warp as usize + lane].to_bits();
         assert!((0..32).all(|lane| values[lane] == u64::from(own(lane))));
         assert!((0..32).all(|lane| sources[lane] == Some(from(lane) as u8)));

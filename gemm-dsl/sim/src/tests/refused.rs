@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::record;
-use crate::{Event, Kind, Pattern, Price, Refused, Trace, What};
+use crate::{Event, EventKind, Kind, Pattern, Price, RefusedAccess, Trace};
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{For, PointerRef, Space, Stmt, Unroll};
 
@@ -95,11 +95,11 @@ fn told<'t>(trace: &'t Trace, start: usize) -> Vec<Told<'t>> {
     let of = |event: &'t Event| {
         let Event { warp, stmt, rounds, what, .. } = event;
         let done = match what {
-            What::Access { pattern, first, words } => {
+            EventKind::Access { pattern, first, words } => {
                 Done::Access(&trace.patterns[*pattern as usize], *first, words)
             }
-            What::Refused => Done::Refused,
-            What::Statement => Done::Other,
+            EventKind::Refused => Done::Refused,
+            EventKind::Statement => Done::Other,
         };
         (*warp, *stmt, &trace.rounds[*rounds as usize][..], done)
     };
@@ -111,7 +111,7 @@ fn is_what_would_be(
     whole: &(VerifiedKernel, Vec<Buffer>),
     short: &(VerifiedKernel, Vec<Buffer>),
     name: &str,
-) -> (Fault, Refused) {
+) -> (Fault, RefusedAccess) {
     let (ran, expected) = traced(whole);
     ran.unwrap_or_else(|fault| panic!("{name}: {fault}"));
     let (ran, trace) = traced(short);

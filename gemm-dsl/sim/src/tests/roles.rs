@@ -1,7 +1,7 @@
 //! Warps of a block in different parts, which meet at barriers with names.
 
 use super::*;
-use crate::{Waiting, WaitsFor};
+use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{Change, For, Stmt};
 
 fn named(k: &mut KernelBuilder, id: u32, threads: u32, wait: bool) {
@@ -40,7 +40,7 @@ fn a_named_barrier_that_counts_too_many() {
         let FaultKind::Deadlock { waiting, to_come: 0 } = &fault.kind else {
             panic!("{fault:?}");
         };
-        let waits_for = WaitsFor::Named { barrier: 1, arrived: 64, expected: 96 };
+        let waits_for = WaitReason::Named { barrier: 1, arrived: 64, expected: 96 };
         assert!(waiting.iter().all(|w| w.block == (0, 0, 0) && w.waits_for == waits_for));
         let warps: Vec<u32> = waiting.iter().map(|w| w.warp).collect();
         assert_eq!(warps, if wait { vec![0, 1] } else { vec![1] });
@@ -52,7 +52,7 @@ fn a_named_barrier_that_counts_too_many() {
     // Nobody comes but the one that waits.
     let kind = handed(64, |_| ()).kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind:?}") };
-    assert_eq!(waiting[0].waits_for, WaitsFor::Named { barrier: 1, arrived: 32, expected: 64 });
+    assert_eq!(waiting[0].waits_for, WaitReason::Named { barrier: 1, arrived: 32, expected: 64 });
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn two_roles_that_wait_for_each_other() {
     assert!(kernel([1, 2]).run().is_ok());
     let kind = kernel([2, 1]).kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind:?}") };
-    let named = |barrier| WaitsFor::Named { barrier, arrived: 32, expected: 64 };
+    let named = |barrier| WaitReason::Named { barrier, arrived: 32, expected: 64 };
     let expected = [(0, named(1)), (1, named(2))];
     assert_eq!(waiting.iter().map(|w| (w.warp, w.waits_for.clone())).collect::<Vec<_>>(), expected);
 }
@@ -230,12 +230,14 @@ fn a_role_at_the_barrier_of_the_block() {
     assert!(kernel(false).run().is_ok());
     let kind = kernel(true).kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind:?}") };
-    let [Waiting { warp: 0, waits_for: WaitsFor::Block, .. }, Waiting { warp: 1, waits_for, .. }] =
-        &waiting[..]
+    let [
+        WaitingWarp { warp: 0, waits_for: WaitReason::Block, .. },
+        WaitingWarp { warp: 1, waits_for, .. },
+    ] = &waiting[..]
     else {
         panic!("{waiting:?}");
     };
-    assert_eq!(*waits_for, WaitsFor::Named { barrier: 1, arrived: 32, expected: 64 });
+    assert_eq!(*waits_for, WaitReason::Named { barrier: 1, arrived: 32, expected: 64 });
 }
 
 /// Who has come to a barrier with a name and left does not come to that of the block.

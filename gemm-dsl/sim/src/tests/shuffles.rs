@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::exec::interleaving::{SHUFFLES, more};
-use crate::schedule::block_order::{ORDERS, Order as BlockOrder};
+use crate::schedule::block_order::{BLOCK_ORDERS, BlockOrder};
 use proptest::prelude::*;
 
 /// All orders of three.
@@ -44,7 +44,7 @@ fn a_shuffle_is_no_rotation() {
 /// Of more blocks than are shuffled as one, the pieces are too.
 #[test]
 fn pieces_are_shuffled() {
-    for order in ORDERS {
+    for order in BLOCK_ORDERS {
         let BlockOrder::Shuffled(_) = order else { continue };
         let mut pieces: Vec<u32> = order.blocks(400_000).map(|block| block >> 16).collect();
         pieces.dedup();

@@ -1,7 +1,7 @@
 //! Threads that wait for others by asking a word again and again.
 
 use super::*;
-use crate::{Waiting, WaitsFor};
+use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{Change, For};
 
 /// Asks a word until it is no longer 0. `aside` is done in each round.
@@ -46,7 +46,7 @@ fn a_block_may_not_wait_for_one_that_need_not_run() {
     let FaultKind::Deadlock { waiting, to_come: 11 } = &fault.kind else {
         panic!("{fault:?}");
     };
-    let [Waiting { block: (0, 0, 0), warp: 0, statement, waits_for: WaitsFor::Change }] =
+    let [WaitingWarp { block: (0, 0, 0), warp: 0, statement, waits_for: WaitReason::Change }] =
         &waiting[..]
     else {
         panic!("{waiting:?}");
@@ -109,7 +109,7 @@ fn a_warp_may_wait_for_another_of_its_block() {
         panic!("{fault:?}");
     };
     assert_eq!(waiting.len(), 1);
-    assert_eq!((waiting[0].warp, waiting[0].waits_for.clone()), (0, WaitsFor::Change));
+    assert_eq!((waiting[0].warp, waiting[0].waits_for.clone()), (0, WaitReason::Change));
 }
 
 /// Whoever asks several words in turn, or leaves a trace of each round, lets others run all the same.

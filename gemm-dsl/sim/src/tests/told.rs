@@ -1,7 +1,7 @@
 //! What is told of a fault: who, where, and in which words.
 
 use super::*;
-use crate::Waiting;
+use crate::WaitingWarp;
 use gemm_dsl::ir::{For, Guard, Stmt};
 
 /// Tiles that travel by copies through two buffers: while one is read the next one is on its way.
@@ -109,7 +109,7 @@ fn who_waits_in_vain_is_told_by_what_it_asks() {
                 let fault = asks_in_vain(who, by_atomics, pause).fault();
                 assert_eq!(fault.thread, (who as u32, 0));
                 let FaultKind::Deadlock { waiting, .. } = &fault.kind else { panic!("{fault}") };
-                let [Waiting { statement, .. }] = &waiting[..] else { panic!("{fault}") };
+                let [WaitingWarp { statement, .. }] = &waiting[..] else { panic!("{fault}") };
                 assert!(statement.contains("flag") && *statement == fault.statement, "{fault}");
             }
         }

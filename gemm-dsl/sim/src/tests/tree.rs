@@ -1,16 +1,16 @@
 //! Maps that share what they have in common, against maps that do not.
 
 use super::shadow::Dice;
-use crate::race::persistent_map::{Both, Map};
+use crate::race::persistent_map::{Join, PersistentMap};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// Values are sets of bits, which are united.
-fn united(a: &u32, b: &u32) -> Both<u32> {
+fn united(a: &u32, b: &u32) -> Join<u32> {
     match a | b {
-        all if all == *a => Both::First,
-        all if all == *b => Both::Second,
-        all => Both::New(all),
+        all if all == *a => Join::First,
+        all if all == *b => Join::Second,
+        all => Join::New(all),
     }
 }
 
@@ -23,10 +23,10 @@ fn a_map_holds_what_was_put_into_it() {
             0 => dice.below(40) as u32,
             _ => (dice.below(3) as u32) << dice.below(32) | dice.below(2) as u32,
         };
-        let mut maps = vec![(Map::default(), BTreeMap::new())];
+        let mut maps = vec![(PersistentMap::default(), BTreeMap::new())];
         for _ in 0..200 {
             let i = dice.below(maps.len());
-            let (map, expected): &(Map<u32>, BTreeMap<u32, u32>) = &maps[i];
+            let (map, expected): &(PersistentMap<u32>, BTreeMap<u32, u32>) = &maps[i];
             let mut expected = expected.clone();
             let map = if dice.below(3) > 0 {
                 let (key, value) = (key(&mut dice), 1 << dice.below(32));
@@ -55,7 +55,7 @@ fn a_map_holds_what_was_put_into_it() {
 /// Each of many blocks knows what the one before it knew, and itself.
 #[test]
 fn what_two_maps_share_is_not_looked_at() {
-    let mut known = vec![Map::default()];
+    let mut known = vec![PersistentMap::default()];
     for block in 0..1000 {
         known.push(known[block].with(block as u32, 1));
     }
@@ -71,7 +71,7 @@ fn what_two_maps_share_is_not_looked_at() {
     assert!(known[0].and(&known[1000], &both).is(&known[1000]));
     assert_eq!(asked.get(), 0);
     // Two that have heard of all by other ways have everything to compare.
-    let apart = (0..1000).rev().fold(Map::default(), |map, block| map.with(block, 1));
+    let apart = (0..1000).rev().fold(PersistentMap::default(), |map, block| map.with(block, 1));
     assert!(apart.and(&known[1000], &both).is(&apart));
     assert_eq!(asked.get(), 1000);
 }

@@ -2,7 +2,7 @@
 
 use super::spins::{handed, raise};
 use super::*;
-use crate::{Waiting, WaitsFor};
+use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{For, Space};
 
 /// In vain all the same: a warp that counts its rounds, stores what is there already, or both.
@@ -108,8 +108,8 @@ fn a_block_that_meets_in_each_round() {
         assert_eq!((fault.block, fault.order), ((1, 0, 0), Some("descending")));
         let FaultKind::Deadlock { waiting, to_come: 1 } = &fault.kind else { panic!("{fault:?}") };
         let waits: Vec<_> = waiting.iter().map(|w| (w.warp, w.waits_for.clone())).collect();
-        assert_eq!(waits, [(0, WaitsFor::Change), (1, WaitsFor::Change)]);
-        let at_barrier = |w: &Waiting| w.statement.contains("__syncthreads");
+        assert_eq!(waits, [(0, WaitReason::Change), (1, WaitReason::Change)]);
+        let at_barrier = |w: &WaitingWarp| w.statement.contains("__syncthreads");
         assert!(named || waiting.iter().all(at_barrier), "{waiting:?}");
         // Nobody raises it.
         let fault = kernel(7, named, None).fault();
@@ -198,7 +198,7 @@ fn a_warp_may_not_wait_by_loads() {
             assert!(kernel(waits, true, false, space).run().is_ok());
             let kind = kernel(waits, false, true, space).kind();
             let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind:?}") };
-            let [Waiting { warp, waits_for: WaitsFor::Change, statement, .. }] = &waiting[..]
+            let [WaitingWarp { warp, waits_for: WaitReason::Change, statement, .. }] = &waiting[..]
             else {
                 panic!("{waiting:?}");
             };

@@ -1,22 +1,22 @@
 //! What is remembered of a word at which threads meet, at the level of clocks.
 
-use crate::race::access_history::{Access, Agent, Unordered, Words};
+use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess};
 use crate::race::clock::Clocks;
-use crate::race::model::{MODEL, ORDINARY, Touch};
+use crate::race::model::{MODEL, ORDINARY, WordEffect};
 use gemm_dsl::ir::Scope;
 
 /// Threads of a block that access one word.
 struct Rig {
     clocks: Clocks,
-    words: Words,
+    words: AccessHistory,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { clocks: Clocks::new(&MODEL, 64), words: Words::default() }
+        Self { clocks: Clocks::new(&MODEL, 64), words: AccessHistory::default() }
     }
 
-    fn access(&mut self, thread: usize, touch: Touch) -> Result<(), Unordered> {
+    fn access(&mut self, thread: usize, touch: WordEffect) -> Result<(), UnorderedAccess> {
         let access = Access {
             clocks: &self.clocks,
             block: 0,
@@ -29,7 +29,7 @@ impl Rig {
     }
 }
 
-const ATOMIC: Touch = Touch::Atomic(Scope::Block);
+const ATOMIC: WordEffect = WordEffect::Atomic(Scope::Block);
 
 #[test]
 fn who_has_written_last_is_not_the_first_of_them() {
@@ -37,14 +37,14 @@ fn who_has_written_last_is_not_the_first_of_them() {
     let writer = |rig: &Rig| rig.words.writer((0, 0)).map(|agent| agent.number);
     assert_eq!(writer(&rig), None);
     for (thread, touch, last) in [
-        (7, Touch::Read, None),
+        (7, WordEffect::Read, None),
         (9, ATOMIC, Some(9)),
         (3, ATOMIC, Some(3)),
         (9, ATOMIC, Some(9)),
-        (5, Touch::Write, Some(5)),
-        (2, Touch::Read, Some(5)),
+        (5, WordEffect::Write, Some(5)),
+        (2, WordEffect::Read, Some(5)),
         (2, ATOMIC, Some(2)),
-        (8, Touch::Read, Some(2)),
+        (8, WordEffect::Read, Some(2)),
     ] {
         assert_eq!(rig.access(thread, touch), Ok(()));
         assert_eq!(writer(&rig), last);
@@ -55,20 +55,21 @@ fn who_has_written_last_is_not_the_first_of_them() {
 /// However many have accessed a word, the first of those that a write does not come after is told.
 #[test]
 fn all_that_have_accessed_a_word_are_remembered() {
-    for touch in [Touch::Read, ATOMIC] {
+    for touch in [WordEffect::Read, ATOMIC] {
         for readers in [1, 15, 16, 17, 18, 32] {
             let mut rig = Rig::new();
             for thread in (32..32 + readers).rev().chain(0..readers).chain([5]) {
                 assert_eq!(rig.access(thread, touch), Ok(()));
             }
-            let wrote = touch != Touch::Read;
-            let other = |number| Unordered { agent: Agent { block: 0, number }, epoch: 1, wrote };
+            let wrote = touch != WordEffect::Read;
+            let other =
+                |number| UnorderedAccess { agent: Agent { block: 0, number }, epoch: 1, wrote };
             let first = if readers == 1 { 5 } else { 1 };
-            assert_eq!(rig.access(0, Touch::Write), Err(other(first)));
+            assert_eq!(rig.access(0, WordEffect::Write), Err(other(first)));
             rig.clocks.meet(0..32);
-            assert_eq!(rig.access(0, Touch::Write), Err(other(32)));
+            assert_eq!(rig.access(0, WordEffect::Write), Err(other(32)));
             rig.clocks.meet(0..64);
-            assert_eq!(rig.access(0, Touch::Write), Ok(()));
+            assert_eq!(rig.access(0, WordEffect::Write), Ok(()));
         }
     }
 }

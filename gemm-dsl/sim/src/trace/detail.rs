@@ -17,13 +17,13 @@ pub struct Detail {
     /// Where the loops around the statement were, for the first lane: an index into [`Trace::rounds`](super::Trace::rounds).
     pub rounds: u32,
     /// What was done.
-    pub did: Did,
+    pub did: Action,
 }
 
 /// What a warp did. Barriers in shared memory are those of the block, by their numbers in the order of the declarations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Did {
+pub enum Action {
     /// Lanes took values of 32 or of 64 bits from one another.
     Shuffle {
         /// What each lane gave, zero-extended.
@@ -46,7 +46,7 @@ pub enum Did {
         bytes: u64,
     },
     /// A lane had a box copied. In the simulator it comes at once.
-    Boxed(Boxed),
+    BoxCopy(BoxCopy),
     /// With that, or with an arrival, a phase was complete.
     Completed {
         /// The barrier.
@@ -75,7 +75,7 @@ pub enum Did {
 /// A box of an array in global memory, as it was written to shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Boxed {
+pub struct BoxCopy {
     /// The barrier at which its bytes count.
     pub barrier: u32,
     /// The number of the buffer that it is a box of.

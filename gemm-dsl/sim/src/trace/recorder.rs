@@ -1,6 +1,6 @@
 //! Recorder of the events of some blocks.
 
-use super::{Detail, Did, Event, Trace, What};
+use super::{Action, Detail, Event, EventKind, Trace};
 use crate::cost::pattern::{Kind, Pattern, Price};
 use crate::cost::{self, SECTOR};
 use crate::counters::Site;
@@ -12,12 +12,12 @@ use std::sync::{Mutex, PoisonError};
 
 /// The blocks that are watched, and what was seen of them.
 #[derive(Debug, Default)]
-pub(crate) struct Watched {
+pub(crate) struct WatchedBlocks {
     blocks: Vec<u32>,
     seen: Mutex<BTreeMap<u32, Trace>>,
 }
 
-impl Watched {
+impl WatchedBlocks {
     /// Of blocks by their numbers.
     pub(crate) fn new(blocks: &[u32]) -> Self {
         Self { blocks: blocks.to_vec(), seen: Mutex::default() }
@@ -36,12 +36,12 @@ impl Watched {
 
 /// Takes down what happens in a block, or in those of a cluster.
 pub(crate) struct Recorder<'l> {
-    watched: &'l Watched,
+    watched: &'l WatchedBlocks,
     sites: &'l [Site],
     /// Warps of a block.
     warps: u32,
     /// By the number of the block in the cluster, those that are watched.
-    pages: Vec<Option<Page>>,
+    pages: Vec<Option<BlockTrace>>,
     /// The warp that runs, and the statement that it is in, with what it had executed before and where loops are.
     warp: u32,
     stmt: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Recorder<'l> {
 }
 
 /// What has happened in a block so far.
-struct Page {
+struct BlockTrace {
     number: u32,
     trace: Trace,
     patterns: HashMap<Pattern, u32>,
@@ -63,7 +63,12 @@ struct Page {
 
 impl<'l> Recorder<'l> {
     /// Of clusters of so many blocks, each of so many warps.
-    pub(crate) fn new(watched: &'l Watched, sites: &'l [Site], warps: u32, blocks: u32) -> Self {
+    pub(crate) fn new(
+        watched: &'l WatchedBlocks,
+        sites: &'l [Site],
+        warps: u32,
+        blocks: u32,
+    ) -> Self {
         Self {
             watched,
             sites,
@@ -91,7 +96,7 @@ impl<'l> Recorder<'l> {
     ) {
         self.close();
         for (page, (number, block)) in self.pages.iter_mut().zip(blocks) {
-            *page = (first && self.watched.blocks.contains(&number)).then(|| Page {
+            *page = (first && self.watched.blocks.contains(&number)).then(|| BlockTrace {
                 number,
                 trace: Trace { block, rounds: vec![Vec::new()], ..Trace::default() },
                 patterns: HashMap::new(),
@@ -133,7 +138,7 @@ impl<'l> Recorder<'l> {
 
     /// The warp comes to a statement that synchronises or starts something.
     pub(crate) fn statement(&mut self) {
-        self.note(self.warp, |_| What::Statement);
+        self.note(self.warp, |_| EventKind::Statement);
     }
 
     /// The warp accesses memory.
@@ -173,20 +178,20 @@ impl<'l> Recorder<'l> {
                 page.trace.patterns.push(pattern.clone());
                 next
             });
-            What::Access { pattern: number, first: start, words: Vec::new() }
+            EventKind::Access { pattern: number, first: start, words: Vec::new() }
         });
     }
 
     /// The warp would access memory, and may not.
     pub(crate) fn refused(&mut self) {
-        self.note(self.warp, |_| What::Refused);
+        self.note(self.warp, |_| EventKind::Refused);
     }
 
     /// The access that was last seen wrote these words.
     pub(crate) fn wrote(&mut self, written: impl Iterator<Item = u32>) {
         let rank = (self.warp / self.warps) as usize;
         if let Some(page) = self.pages.get_mut(rank).and_then(Option::as_mut)
-            && let Some(Event { what: What::Access { words, .. }, .. }) =
+            && let Some(Event { what: EventKind::Access { words, .. }, .. }) =
                 page.trace.events.last_mut()
         {
             words.extend(written);
@@ -194,14 +199,14 @@ impl<'l> Recorder<'l> {
     }
 
     /// The warp does something that is no access to memory, to the block with this number in the cluster.
-    pub(crate) fn did(&mut self, to: u32, did: Did) {
+    pub(crate) fn did(&mut self, to: u32, did: Action) {
         let Some(page) = &mut self.pages[to as usize] else { return };
         let (rounds, event) = (page.number_of(&self.rounds), page.trace.events.len());
         let (rank, warp, stmt) = (self.warp / self.warps, self.warp % self.warps, self.stmt);
         page.trace.details.push(Detail { event, rank, warp, stmt, rounds, did });
     }
 
-    fn note(&mut self, warp: u32, what: impl FnOnce(&mut Page) -> What) {
+    fn note(&mut self, warp: u32, what: impl FnOnce(&mut BlockTrace) -> EventKind) {
         let Some(page) = &mut self.pages[(warp / self.warps) as usize] else { return };
         let rounds = page.number_of(&self.rounds);
         let what = what(page);
@@ -210,7 +215,7 @@ impl<'l> Recorder<'l> {
     }
 }
 
-impl Page {
+impl BlockTrace {
     /// The number of where loops are.
     fn number_of(&mut self, rounds: &Vec<(usize, i64)>) -> u32 {
         if let Some(known) = self.rounds.get(rounds) {

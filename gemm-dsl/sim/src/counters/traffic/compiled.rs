@@ -1,19 +1,19 @@
 //! What accesses cost the memories as compiled.
 
-use super::super::quantity::Compiled;
+use super::super::quantity::SassCounters;
 use crate::cost;
-use crate::counters::access_fate::Role;
+use crate::counters::access_fate::AccessFate;
 use crate::mask::WARP;
 use crate::observe::{AccessKind, Request};
 use gemm_dsl::ir::Space;
 
-impl Compiled {
+impl SassCounters {
     /// Adds an access of a warp that the text has, as what becomes of it.
-    pub(super) fn access(&mut self, request: &Request<'_>, role: Role) {
+    pub(super) fn access(&mut self, request: &Request<'_>, role: AccessFate) {
         let bytes = match role {
-            Role::Own => request.bytes(),
-            Role::First(bytes) => bytes,
-            Role::Gone => return,
+            AccessFate::Own => request.bytes(),
+            AccessFate::First(bytes) => bytes,
+            AccessFate::Gone => return,
         };
         match (request.region.space, request.kind) {
             // Asynchronous copies write past the unit that counts stores; atomics are counted apart.

@@ -5,7 +5,7 @@ use super::super::lanes::Lanes;
 use super::super::machine::{Machine, Registers};
 use crate::lower::code::{Apply, Datum};
 use crate::mask::WARP;
-use crate::observe::Stopped;
+use crate::observe::BoxedTrap;
 
 impl<'l> Machine<'l> {
     /// The value of a function, in a frame that is gone afterwards.
@@ -14,7 +14,7 @@ impl<'l> Machine<'l> {
         apply: &Apply,
         regs: &Registers,
         mask: u32,
-    ) -> Result<Outcome, Stopped> {
+    ) -> Result<Outcome, BoxedTrap> {
         let function = &self.code.functions[apply.function as usize];
         // Operands may apply functions themselves: those are done when the next is pushed.
         let base = self.frames.top();
@@ -33,7 +33,7 @@ impl<'l> Machine<'l> {
         Ok(value)
     }
 
-    fn datum(&mut self, datum: &Datum, regs: &Registers, mask: u32) -> Result<Outcome, Stopped> {
+    fn datum(&mut self, datum: &Datum, regs: &Registers, mask: u32) -> Result<Outcome, BoxedTrap> {
         Ok(match datum {
             Datum::Lane(lane) => {
                 let mut value = Lanes::ZERO;

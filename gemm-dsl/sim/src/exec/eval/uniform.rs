@@ -4,13 +4,13 @@ use super::super::machine::{Machine, Registers};
 use super::conversion;
 use crate::error::FaultKind;
 use crate::lower::code::{Lazy, Uniform};
-use crate::observe::{Stopped, stop};
+use crate::observe::{BoxedTrap, trap};
 use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Ty};
 
 /// The result of an integer operation on uniforms; at fault is the first active lane.
-fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, Stopped> {
-    value.map(Into::into).map_err(|kind| stop(mask.trailing_zeros(), kind))
+fn computed<T: Into<i64>>(value: Result<T, FaultKind>, mask: u32) -> Result<i64, BoxedTrap> {
+    value.map(Into::into).map_err(|kind| trap(mask.trailing_zeros(), kind))
 }
 impl Machine<'_> {
     /// A value that all threads share.
@@ -19,7 +19,7 @@ impl Machine<'_> {
         uniform: &Uniform,
         regs: &Registers,
         mask: u32,
-    ) -> Result<i64, Stopped> {
+    ) -> Result<i64, BoxedTrap> {
         Ok(match uniform {
             Uniform::Static(v) | Uniform::Known(v) => *v,
             Uniform::Slot(slot) => regs.uniforms[*slot as usize],
@@ -83,7 +83,7 @@ impl Machine<'_> {
         lazy: &Lazy<Uniform>,
         regs: &Registers,
         mask: u32,
-    ) -> Result<i64, Stopped> {
+    ) -> Result<i64, BoxedTrap> {
         self.executes(lazy.site, mask);
         self.uniform(&lazy.value, regs, mask)
     }

@@ -8,7 +8,7 @@ use super::super::memory::Quad;
 use super::{arithmetic, conversion};
 use crate::lower::code::{Convert, Number, Wide};
 use crate::mask::{WARP, lanes_of, mask_where};
-use crate::observe::{AccessKind, Stopped, stop};
+use crate::observe::{AccessKind, BoxedTrap, trap};
 use gemm_dsl::ir::Ty;
 use gemm_dsl::target::intrinsic::Float;
 
@@ -20,7 +20,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut WideLanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         match value {
             Wide::Uniform(uniform) => *out = [self.uniform(uniform, regs, mask)? as u64; WARP],
             Wide::Bits(bits) => *out = [*bits; WARP],
@@ -132,12 +132,12 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut WideLanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let mut value = [0; WARP];
         self.number(&conversion.value, regs, mask, &mut value)?;
         for l in lanes_of(mask) {
             out[l] = convert(conversion.from, conversion.to, value[l])
-                .map_err(|kind| stop(l as u32, kind))?;
+                .map_err(|kind| trap(l as u32, kind))?;
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut WideLanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         match number {
             Number::Wide(wide) => self.wide(wide, regs, mask, out)?,
             Number::Lane(lane) => {

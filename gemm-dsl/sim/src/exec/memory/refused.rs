@@ -2,14 +2,14 @@
 
 use super::super::lanes::Lanes;
 use super::super::machine::{Machine, Registers};
-use super::super::pointer::Pointed;
+use super::super::pointer::PointerTarget;
 use crate::cost;
 use crate::cost::pattern::{Kind, Pattern, Price};
 use crate::cost::{BANKS, SECTOR};
-use crate::error::{FaultKind, Reach, Refused};
+use crate::error::{FaultKind, Reach, RefusedAccess};
 use crate::lower::code::{Index, Memory, Pointer};
 use crate::mask::{WARP, lanes_of};
-use crate::observe::{AccessKind, Stop, Stopped};
+use crate::observe::{AccessKind, BoxedTrap, Trap};
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 
@@ -17,7 +17,7 @@ use gemm_dsl::ir::Space;
 const FAR: u64 = 1 << 48;
 
 impl Machine<'_> {
-    /// The stop of an access, with what the access would have been if that is why.
+    /// The trap of an access, with what the access would have been if that is why.
     #[cold]
     #[inline(never)]
     pub(super) fn refused(
@@ -26,32 +26,33 @@ impl Machine<'_> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-        mut stop: Stopped,
-    ) -> Stopped {
+        mut trap: BoxedTrap,
+    ) -> BoxedTrap {
         let is_place = matches!(
-            stop.kind,
+            trap.kind,
             FaultKind::OutOfBounds { .. }
                 | FaultKind::BeyondAllocation { .. }
                 | FaultKind::Misaligned { .. }
         );
         // An access among what an index is made of has its own.
-        if !is_place || stop.refused.is_some() {
-            return stop;
+        if !is_place || trap.refused.is_some() {
+            return trap;
         }
         let reached = match &memory.pointer {
-            Some(pointer) => self.reached_through(memory, pointer, regs, (mask, &stop)),
+            Some(pointer) => self.reached_through(memory, pointer, regs, (mask, &trap)),
             None => self.reached(memory, regs, mask),
         };
         // What has been computed before is computed again.
-        let Ok((lanes, extents)) = reached else { return stop };
+        let Ok((lanes, extents)) = reached else { return trap };
         let (buffer, region) = (memory.region as usize, self.region(memory));
         let (kind, width) = (Kind::from(kind), region.width(memory.vector));
         let pattern = pattern((buffer, region), kind, width, &lanes);
-        stop.refused = Some(Box::new(Refused { buffer, kind, width, extents, lanes, pattern }));
+        trap.refused =
+            Some(Box::new(RefusedAccess { buffer, kind, width, extents, lanes, pattern }));
         if let Some(recorder) = self.recorder() {
             recorder.refused();
         }
-        stop
+        trap
     }
 
     /// The logical index of one lane of an access.
@@ -60,7 +61,7 @@ impl Machine<'_> {
         memory: &Memory,
         regs: &Registers,
         (mask, lane): (u32, u32),
-    ) -> Result<Vec<i128>, Stopped> {
+    ) -> Result<Vec<i128>, BoxedTrap> {
         let indices = self.indices(memory, regs, mask)?;
         Ok(indices.iter().map(|along| along[lane as usize]).collect())
     }
@@ -71,7 +72,7 @@ impl Machine<'_> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-    ) -> Result<Vec<[i128; WARP]>, Stopped> {
+    ) -> Result<Vec<[i128; WARP]>, BoxedTrap> {
         let recorder = self.recorder.take();
         let indices = memory.index.iter().map(|index| self.index(index, regs, mask)).collect();
         self.recorder = recorder;
@@ -83,7 +84,7 @@ impl Machine<'_> {
         index: &Index,
         regs: &Registers,
         mask: u32,
-    ) -> Result<[i128; WARP], Stopped> {
+    ) -> Result<[i128; WARP], BoxedTrap> {
         Ok(match index {
             Index::Uniform { value, wide } => {
                 let index = self.uniform(value, regs, mask)?;
@@ -107,7 +108,7 @@ impl Machine<'_> {
         memory: &Memory,
         regs: &Registers,
         mask: u32,
-    ) -> Result<(Vec<Reach>, Vec<u64>), Stopped> {
+    ) -> Result<(Vec<Reach>, Vec<u64>), BoxedTrap> {
         let (region, indices) = (self.region(memory), self.indices(memory, regs, mask)?);
         let width = region.width(memory.vector);
         let of = |lane: usize| {
@@ -129,8 +130,8 @@ impl Machine<'_> {
         memory: &Memory,
         pointer: &Pointer,
         regs: &Registers,
-        (mask, stop): (u32, &Stop),
-    ) -> Result<(Vec<Reach>, Vec<u64>), Stopped> {
+        (mask, trap): (u32, &Trap),
+    ) -> Result<(Vec<Reach>, Vec<u64>), BoxedTrap> {
         let region = self.region(memory);
         let recorder = self.recorder.take();
         let pointers = self.pointers(memory, pointer, regs, mask);
@@ -141,10 +142,10 @@ impl Machine<'_> {
         let of = |lane: usize| {
             let from = regs.wides[slots[lane] as usize][lane];
             let number = lane as u32;
-            let Some(pointed) = Pointed::of(region, from, distances[lane]) else {
+            let Some(pointed) = PointerTarget::of(region, from, distances[lane]) else {
                 return Reach { lane: number, index: Vec::new(), at: None, is_refused: true };
             };
-            if number == stop.lane {
+            if number == trap.lane {
                 extents = vec![pointed.array.len];
             }
             let (at, last) = (pointed.at(), pointed.word.checked_add(u64::from(width - 1)));

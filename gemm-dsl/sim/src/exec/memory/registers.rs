@@ -5,9 +5,9 @@ use super::super::lanes::{Lanes, WideLanes};
 use super::super::machine::{Machine, Registers};
 use super::{Quad, part};
 use crate::error::{FaultKind, Position};
-use crate::lower::code::{Memory, Value};
+use crate::lower::code::{Memory, StoredValue};
 use crate::mask::lanes_of;
-use crate::observe::{AccessKind, Stopped, stop};
+use crate::observe::{AccessKind, BoxedTrap, trap};
 use crate::region::{Region, slots_of};
 use gemm_dsl::ir::Space;
 
@@ -27,10 +27,10 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         mut take: impl FnMut(usize, usize, u32),
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let offsets = self.offsets(memory, regs, mask);
         let offsets =
-            offsets.map_err(|stop| self.refused(AccessKind::Read, memory, regs, mask, stop))?;
+            offsets.map_err(|trap| self.refused(AccessKind::Read, memory, regs, mask, trap))?;
         let region = self.region(memory);
         for l in lanes_of(mask) {
             for (i, slot) in Self::covered(region, memory, offsets[l]).enumerate() {
@@ -48,7 +48,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut Lanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.load_slots(memory, regs, mask, |l, _, word| out.0[l] = word)
     }
 
@@ -59,7 +59,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut WideLanes,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         self.load_slots(memory, regs, mask, |l, i, word| match i {
             0 => out[l] = word.into(),
             _ => out[l] |= u64::from(word) << 32,
@@ -73,7 +73,7 @@ impl Machine<'_> {
         regs: &Registers,
         mask: u32,
         out: &mut Quad,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let size = self.region(memory).elem.size();
         if size >= 4 {
             return self.load_slots(memory, regs, mask, |l, i, word| out[i].0[l] = word);
@@ -87,18 +87,18 @@ impl Machine<'_> {
 
     /// Fails unless a lane slot has a value in all active lanes.
     #[inline]
-    pub(crate) fn ready(&self, slot: u32, regs: &Registers, mask: u32) -> Result<(), Stopped> {
+    pub(crate) fn ready(&self, slot: u32, regs: &Registers, mask: u32) -> Result<(), BoxedTrap> {
         let missing = mask & !regs.ready[slot as usize];
         if missing == 0 { Ok(()) } else { Err(self.unready(slot, regs, missing)) }
     }
 
     #[cold]
-    fn unready(&self, slot: u32, regs: &Registers, missing: u32) -> Stopped {
+    fn unready(&self, slot: u32, regs: &Registers, missing: u32) -> BoxedTrap {
         let lane = missing.trailing_zeros();
         if regs.flight.holds(slot) {
             return self.touched(slot, lane);
         }
-        stop(lane, FaultKind::Uninitialised { place: self.position_of(slot) })
+        trap(lane, FaultKind::Uninitialised { place: self.position_of(slot) })
     }
 
     /// The element of a register array that a lane slot holds.
@@ -121,13 +121,13 @@ impl Machine<'_> {
     pub(crate) fn store_register(
         &mut self,
         memory: &Memory,
-        value: &Value,
+        value: &StoredValue,
         regs: &mut Registers,
         mask: u32,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), BoxedTrap> {
         let offsets = self.offsets(memory, regs, mask);
         let offsets =
-            offsets.map_err(|stop| self.refused(AccessKind::Write, memory, regs, mask, stop))?;
+            offsets.map_err(|trap| self.refused(AccessKind::Write, memory, regs, mask, trap))?;
         let mut values = Quad::default();
         self.value(value, regs, mask, &mut values)?;
         let region = self.region(memory);

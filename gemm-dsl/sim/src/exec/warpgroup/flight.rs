@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Sums that matrix instructions change: lane slots, and the array that they belong to.
+/// Accumulators that matrix instructions change: lane slots, and the array that they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub(crate) struct Accumulators {
     pub(crate) first: u32,
     pub(crate) count: u32,
     pub(crate) array: u32,
 }
 
-impl Sums {
+impl Accumulators {
     pub(crate) fn slots(&self) -> Range<u32> {
         self.first..self.first + self.count
     }
@@ -26,15 +26,15 @@ impl Sums {
 pub(crate) struct Flight {
     /// Arrays that nothing has touched since a fence.
     pub(crate) fenced: Vec<u32>,
-    /// Sums that change in instructions of no group yet, in the groups in flight, and in groups that are over, but were not
+    /// Accumulators that change in instructions of no group yet, in the groups in flight, and in groups that are over, but were not
     /// named by the wait.
-    pub(crate) open: Vec<Sums>,
-    pub(crate) groups: VecDeque<Vec<Sums>>,
-    pub(crate) over: Vec<Sums>,
+    pub(crate) open: Vec<Accumulators>,
+    pub(crate) groups: VecDeque<Vec<Accumulators>>,
+    pub(crate) over: Vec<Accumulators>,
 }
 
 impl Flight {
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Sums> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = &Accumulators> {
         self.open.iter().chain(self.groups.iter().flatten())
     }
 

@@ -9,14 +9,14 @@ const UNIT: u32 = 8;
 
 /// The registers of each warp's threads, of all blocks of a cluster.
 #[derive(Debug, Default)]
-pub(crate) struct Limits {
+pub(crate) struct RegisterLimits {
     /// What each has when the block starts: an even share of what there is.
     even: u32,
     /// What each has now, and the statement by which it has asked for more than before.
     of_warps: Vec<(u32, Option<u32>)>,
 }
 
-impl Limits {
+impl RegisterLimits {
     /// Begins blocks of so many warps each, of which so many shall be on a multiprocessor.
     pub(crate) fn begin(&mut self, warps: usize, of_block: u32, blocks_per_sm: u32) {
         let resident = u64::from(of_block) * u64::from(blocks_per_sm);

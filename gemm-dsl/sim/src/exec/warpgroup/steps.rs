@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 /// What warps of a warpgroup execute together: the number of the statement, and what it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub(crate) struct WarpgroupStep {
     pub(crate) stmt: u32,
     pub(crate) operands: [u32; 2],
     pub(crate) accumulates: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Step {
 
 /// The operands of a matrix instruction, row by row.
 #[derive(Debug)]
-pub(crate) struct Tiles {
+pub(crate) struct OperandTiles {
     pub(crate) a: Vec<Operand>,
     pub(crate) b: Vec<Operand>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Tiles {
 #[derive(Debug, Default)]
 struct Warpgroup {
     /// What some of its warps have executed, and others not yet, behind so many steps of all.
-    steps: VecDeque<(Step, Option<Rc<Tiles>>)>,
+    steps: VecDeque<(WarpgroupStep, Option<Rc<OperandTiles>>)>,
     dropped: u64,
     /// How many steps each warp has executed, and whether it has left.
     done: [u64; WARPS],
@@ -35,7 +35,7 @@ struct Warpgroup {
 pub(crate) struct Warpgroups(Vec<Warpgroup>);
 
 /// A warp comes to something else than the others: the statement that they have come to, or that they have left.
-pub(crate) struct Apart(pub(crate) Option<u32>);
+pub(crate) struct WarpgroupDivergence(pub(crate) Option<u32>);
 
 impl Warpgroups {
     pub(crate) fn begin(&mut self, warps: usize) {
@@ -44,23 +44,27 @@ impl Warpgroups {
     }
 
     /// A warp comes to a step of its warpgroup: the operands, if another warp has read them.
-    pub(crate) fn step(&mut self, warp: u32, step: Step) -> Result<&mut Option<Rc<Tiles>>, Apart> {
+    pub(crate) fn step(
+        &mut self,
+        warp: u32,
+        step: WarpgroupStep,
+    ) -> Result<&mut Option<Rc<OperandTiles>>, WarpgroupDivergence> {
         let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
         let at = (group.done[member] - group.dropped) as usize;
         if at == group.steps.len() {
             if group.left.contains(&true) {
-                return Err(Apart(None));
+                return Err(WarpgroupDivergence(None));
             }
             group.steps.push_back((step, None));
         } else if group.steps[at].0 != step {
-            return Err(Apart(Some(group.steps[at].0.stmt)));
+            return Err(WarpgroupDivergence(Some(group.steps[at].0.stmt)));
         }
         group.done[member] += 1;
         Ok(&mut group.steps[at].1)
     }
 
     /// Keeps the operands of the step that a warp has executed last.
-    pub(crate) fn remember(&mut self, warp: u32, tiles: &Rc<Tiles>) {
+    pub(crate) fn remember(&mut self, warp: u32, tiles: &Rc<OperandTiles>) {
         let (group, member) = (&mut self.0[warp as usize / WARPS], warp as usize % WARPS);
         let at = (group.done[member] - group.dropped) as usize - 1;
         group.steps[at].1 = Some(Rc::clone(tiles));

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The kinds of variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum SlotKind {
     Lane,
     Wide,
     Pred,
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 /// A variable, or an element of a register array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Slot {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SlotKind,
     pub(crate) at: u32,
 }
 
@@ -25,19 +25,19 @@ pub(crate) struct Slot {
 pub(crate) enum Assigned<'o> {
     Nothing,
     /// Those of one kind, side by side.
-    Slots(Kind, Range<u32>),
+    Slots(SlotKind, Range<u32>),
     /// Elements of a register array at an index that is no constant.
     Elements(&'o Memory),
 }
 
 impl<'o> Assigned<'o> {
-    fn slots(kind: Kind, first: u32, count: u32) -> Self {
+    fn slots(kind: SlotKind, first: u32, count: u32) -> Self {
         Self::Slots(kind, first..first + count)
     }
 
     /// So many lane slots from a variable on, if there is one.
     fn lanes(first: Option<u32>, count: u32) -> Self {
-        first.map_or(Self::Nothing, |first| Self::slots(Kind::Lane, first, count))
+        first.map_or(Self::Nothing, |first| Self::slots(SlotKind::Lane, first, count))
     }
 
     /// So many words of what a lane holds of a matrix.
@@ -53,20 +53,22 @@ impl Op {
     /// The variables that it assigns.
     pub(crate) fn assigns(&self) -> Assigned<'_> {
         match self {
-            Op::SetUniform(slot, _) => Assigned::slots(Kind::Uniform, *slot, 1),
+            Op::SetUniform(slot, _) => Assigned::slots(SlotKind::Uniform, *slot, 1),
             Op::SetLane(slot, _) | Op::Fma { target: slot, .. } => {
-                Assigned::slots(Kind::Lane, *slot, 1)
+                Assigned::slots(SlotKind::Lane, *slot, 1)
             }
-            Op::SetWide(slot, _) => Assigned::slots(Kind::Wide, *slot, 1),
-            Op::SetPred(slot, _) => Assigned::slots(Kind::Pred, *slot, 1),
-            Op::SetVector(slot, _) => Assigned::slots(Kind::Lane, *slot, 4),
-            Op::SetElement(slot, _) => Assigned::slots(Kind::Lane, *slot, 2),
+            Op::SetWide(slot, _) => Assigned::slots(SlotKind::Wide, *slot, 1),
+            Op::SetPred(slot, _) => Assigned::slots(SlotKind::Pred, *slot, 1),
+            Op::SetVector(slot, _) => Assigned::slots(SlotKind::Lane, *slot, 4),
+            Op::SetElement(slot, _) => Assigned::slots(SlotKind::Lane, *slot, 2),
             Op::Forget { first, count } | Op::Zero { first, count } => {
-                Assigned::slots(Kind::Lane, *first, *count)
+                Assigned::slots(SlotKind::Lane, *first, *count)
             }
-            Op::Unset { first, count } => Assigned::slots(Kind::Wide, *first, *count),
-            Op::Point(point) => Assigned::slots(Kind::Wide, point.0.first, point.0.count),
-            Op::Advance(advance) => Assigned::slots(Kind::Wide, advance.0.first, advance.0.count),
+            Op::Unset { first, count } => Assigned::slots(SlotKind::Wide, *first, *count),
+            Op::Point(point) => Assigned::slots(SlotKind::Wide, point.0.first, point.0.count),
+            Op::Advance(advance) => {
+                Assigned::slots(SlotKind::Wide, advance.0.first, advance.0.count)
+            }
             Op::StoreRegister(store) => Assigned::Elements(&store.0),
             Op::LoadMatrix(load) => Assigned::words(&load.to, load.count.into()),
             Op::Mma(mma) => Assigned::words(&mma.d, 4),
@@ -83,14 +85,14 @@ impl Op {
             | Op::Barrier(_)
             | Op::Named { .. }
             | Op::Fence(_)
-            | Op::Copy(_)
+            | Op::AsyncCopy(_)
             | Op::Commit
             | Op::Wait(_)
             | Op::Mbarrier(_)
             | Op::ProxyFence(_)
             | Op::TensorCopy(_)
-            | Op::Sums(_)
-            | Op::Touch { .. }
+            | Op::WgmmaSync(_)
+            | Op::UseAccumulators { .. }
             | Op::Assume(_)
             | Op::Choose(_) => Assigned::Nothing,
         }
@@ -100,7 +102,7 @@ impl Op {
     pub(crate) fn stores_to(&self) -> Option<u32> {
         match self {
             Op::Store(store) => Some(store.0.region),
-            Op::Copy(copy) => Some(copy.target.region),
+            Op::AsyncCopy(copy) => Some(copy.target.region),
             Op::Atomic(atomic) => Some(atomic.target.region),
             Op::TensorCopy(copy) => Some(copy.to.region),
             Op::SetUniform(..)
@@ -134,8 +136,8 @@ impl Op {
             | Op::Wait(_)
             | Op::Mbarrier(_)
             | Op::ProxyFence(_)
-            | Op::Sums(_)
-            | Op::Touch { .. }
+            | Op::WgmmaSync(_)
+            | Op::UseAccumulators { .. }
             | Op::Assume(_)
             | Op::Choose(_) => None,
         }
@@ -159,7 +161,7 @@ impl Op {
                     | Op::ProxyFence(_)
                     | Op::TensorCopy(_)
                     | Op::Wgmma(_)
-                    | Op::Sums(_)
+                    | Op::WgmmaSync(_)
             )
     }
 }

@@ -1,13 +1,13 @@
 //! What is told of a block that does not go on: who waits for what, or who is at fault.
 
-use super::{Block, NAMES, State};
-use crate::error::{Fault, FaultKind, SimError, Unfinished, Waiting, WaitsFor};
+use super::{Block, NAMES, WarpState};
+use crate::error::{Fault, FaultKind, SimError, UnfinishedWarp, WaitReason, WaitingWarp};
 use crate::exec::machine::Machine;
 use crate::exec::warp::Progress;
 use crate::lower::code::ThreadStmt;
 use crate::mask::WARP;
-use crate::observe::Stop;
-use crate::race::mbarrier::Lacking;
+use crate::observe::Trap;
+use crate::race::mbarrier::PhaseState;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ impl Block<'_> {
         let launch = self.machine.launch;
         let (threads, of_block) = (launch.kernel.geometry.threads(), launch.warps() as usize);
         let lanes = |warp: usize| (threads - (warp % of_block * WARP) as u32).min(WARP as u32);
-        let exited = warps.filter(|&warp| self.states[warp] == State::Exited).map(lanes).sum();
+        let exited = warps.filter(|&warp| self.states[warp] == WarpState::Exited).map(lanes).sum();
         FaultKind::BarrierAfterExit { exited }
     }
 
@@ -31,34 +31,34 @@ impl Block<'_> {
     }
 
     /// The warps that wait, and for what.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Waiting> {
-        let what = move |state: State| match state {
-            State::Barrier(stmt) => Some((stmt, WaitsFor::Block)),
-            State::Cluster(stmt) => Some((stmt, WaitsFor::Cluster)),
-            State::Named { barrier, stmt } => {
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = WaitingWarp> {
+        let what = move |state: WarpState| match state {
+            WarpState::Barrier(stmt) => Some((stmt, WaitReason::Block)),
+            WarpState::Cluster(stmt) => Some((stmt, WaitReason::Cluster)),
+            WarpState::Named { barrier, stmt } => {
                 let (arrived, expected) = self.named.count(barrier);
                 let barrier = barrier % NAMES;
-                Some((stmt, WaitsFor::Named { barrier, arrived, expected }))
+                Some((stmt, WaitReason::Named { barrier, arrived, expected }))
             }
-            State::Phase { awaited, stmt, .. } => {
+            WarpState::Phase { awaited, stmt, .. } => {
                 let (barrier, index) = self.machine.name_of_barrier(awaited.slot as usize);
                 let lacks = self.machine.mbarriers.state(awaited.slot as usize);
-                let Lacking { phase, arrivals, bytes } = lacks;
+                let PhaseState { phase, arrivals, bytes } = lacks;
                 let parity = awaited.parity;
-                let lacks = WaitsFor::Phase { barrier, index, parity, phase, arrivals, bytes };
+                let lacks = WaitReason::Phase { barrier, index, parity, phase, arrivals, bytes };
                 Some((stmt, lacks))
             }
-            State::Polling { stmt, .. } => Some((stmt, WaitsFor::Change)),
-            State::Ready | State::Exited => None,
+            WarpState::Polling { stmt, .. } => Some((stmt, WaitReason::Change)),
+            WarpState::Ready | WarpState::Exited => None,
         };
         let states = self.states.iter().enumerate();
         states.filter_map(move |(warp, &state)| {
             let (stmt, waits_for) = match self.in_vain {
-                Some(_) => (self.at_stmt(warp)?, WaitsFor::Change),
+                Some(_) => (self.at_stmt(warp)?, WaitReason::Change),
                 None => what(state)?,
             };
             let (block, warp) = self.place_of(warp);
-            Some(Waiting { block, warp, statement: self.machine.code.text(stmt), waits_for })
+            Some(WaitingWarp { block, warp, statement: self.machine.code.text(stmt), waits_for })
         })
     }
 
@@ -89,13 +89,13 @@ impl Block<'_> {
     /// The statement at which a warp is, unless it has left.
     fn at_stmt(&self, warp: usize) -> Option<u32> {
         match self.states[warp] {
-            State::Barrier(stmt)
-            | State::Cluster(stmt)
-            | State::Named { stmt, .. }
-            | State::Phase { stmt, .. }
-            | State::Polling { stmt, .. } => Some(stmt),
-            State::Ready => Some(self.warps[warp].stmt(self.machine.code)),
-            State::Exited => None,
+            WarpState::Barrier(stmt)
+            | WarpState::Cluster(stmt)
+            | WarpState::Named { stmt, .. }
+            | WarpState::Phase { stmt, .. }
+            | WarpState::Polling { stmt, .. } => Some(stmt),
+            WarpState::Ready => Some(self.warps[warp].stmt(self.machine.code)),
+            WarpState::Exited => None,
         }
     }
 
@@ -103,11 +103,11 @@ impl Block<'_> {
     /// that have not begun.
     pub(crate) fn deadlock(
         &self,
-        others: impl Iterator<Item = Waiting>,
+        others: impl Iterator<Item = WaitingWarp>,
         to_come: u32,
     ) -> Box<Fault> {
         let at = (0..self.states.len()).find_map(|warp| {
-            let waits = self.in_vain.is_some() || self.states[warp] != State::Ready;
+            let waits = self.in_vain.is_some() || self.states[warp] != WarpState::Ready;
             let thread = (warp * WARP) as u32 + self.warps[warp].lane();
             Some((thread, self.at_stmt(warp).filter(|_| waits)?))
         });
@@ -120,24 +120,24 @@ impl Block<'_> {
     /// The error of a launch that has executed as many instructions as it may, of which this warp has
     /// executed the last.
     pub(super) fn spent(&self, warp: usize) -> SimError {
-        let Machine { launch, code, stmt, meter, .. } = &self.machine;
+        let Machine { launch, code, stmt, budget, .. } = &self.machine;
         let ((block, warp), statement) = (self.place_of(warp), code.text(*stmt));
-        let at = Unfinished { block, warp, statement, order: None, turns: None };
-        meter.spent(launch, at)
+        let at = UnfinishedWarp { block, warp, statement, order: None, turns: None };
+        budget.spent(launch, at)
     }
 
     /// The fault of a warp that stopped.
     ///
     /// Of two warps that exchange data without a barrier the first finds memory that nobody has
     /// written yet. Whether that is a race shows when the others have run.
-    pub(super) fn faulted(&mut self, warp: usize, stop: Stop) -> Box<Fault> {
-        let Stop { lane, mut kind, refused } = stop;
+    pub(super) fn faulted(&mut self, warp: usize, trap: Trap) -> Box<Fault> {
+        let Trap { lane, mut kind, refused } = trap;
         let stmt = self.machine.stmt;
         if let FaultKind::Uninitialised { place } = &kind
             && place.space == Space::Shared
         {
             for (i, (other, state)) in self.warps.iter_mut().zip(&self.states).enumerate() {
-                if i != warp && *state == State::Ready {
+                if i != warp && *state == WarpState::Ready {
                     // Its own fault, if any, is not the first. It may hand over to nobody for ever.
                     for _ in 0..HAND_OVERS {
                         if !matches!(other.run(&mut self.machine), Ok(Progress::Turn)) {

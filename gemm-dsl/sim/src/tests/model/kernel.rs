@@ -2,7 +2,7 @@
 
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
 use crate::mask::{WARP, lanes_of};
-use crate::{Buffer, Given};
+use crate::{Buffer, BufferArg};
 use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
     Special, Stmt, Var, VerifiedKernel,
@@ -48,8 +48,8 @@ pub(super) fn buffers() -> Vec<Buffer> {
 }
 
 /// The same, as a launch takes them.
-pub(super) fn given() -> Vec<Given> {
-    buffers().into_iter().map(Given::One).collect()
+pub(super) fn given() -> Vec<BufferArg> {
+    buffers().into_iter().map(BufferArg::One).collect()
 }
 
 fn global(k: &mut KernelBuilder, name: &str, operand: Operand) -> BufferId {
