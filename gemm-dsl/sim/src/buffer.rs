@@ -1,6 +1,6 @@
 //! Simulated global memory.
 
-pub(crate) mod stretches;
+pub(crate) mod numbered_memory;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::{meet, united};
 use half::{bf16, f16};

@@ -1,14 +1,14 @@
 //! What a simulated launch reports instead of a result.
 
+mod deadlock;
 mod fault;
 mod mbarrier;
-mod refused;
-mod waiting;
+mod refused_access;
 
+pub use deadlock::{WaitReason, WaitingWarp};
 pub use fault::{EarlierAccess, Fault, FaultKind, Position};
 pub use mbarrier::MbarrierFault;
-pub use refused::{Reach, RefusedAccess};
-pub use waiting::{WaitReason, WaitingWarp};
+pub use refused_access::{Reach, RefusedAccess};
 
 use gemm_dsl::ir::HostError;
 use gemm_dsl::ir::contract::Unmet;

@@ -3,11 +3,11 @@
 mod asynchronous;
 pub(crate) mod code;
 mod control;
+mod enclosing_loops;
 mod expr;
 mod function;
-mod place;
-mod rounds;
-mod state;
+mod loop_state;
+mod memory;
 mod uniform;
 pub(crate) mod uniformity;
 
@@ -17,8 +17,8 @@ use super::region::slots_of;
 use crate::lower::code::{
     AsyncCopy, Code, Instr, Lane, Lazy, LoopState, Op, Slots, StoredValue, Uniform, Update,
 };
+use enclosing_loops::EnclosingLoops;
 use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
-use rounds::EnclosingLoops;
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
@@ -173,7 +173,7 @@ impl<'k> Lowering<'_, 'k> {
         }
         let kernel = self.launch.kernel;
         let mut held = LoopState::default();
-        let matters = state::of_loop(kernel.vars.len(), l);
+        let matters = loop_state::in_loop(kernel.vars.len(), l);
         for (var, _) in matters.into_iter().enumerate().filter(|(_, matters)| *matters) {
             let place = self.places[var];
             match kernel.vars[var].ty {

@@ -2,7 +2,7 @@
 
 use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
-use crate::buffer::stretches::{ListedArray, NumberedMemory};
+use crate::buffer::numbered_memory::{ListedArray, NumberedMemory};
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the

@@ -1,44 +1,44 @@
 //! Self-tests: every detector on a kernel with a planted fault and on the same kernel without it,
 //! every counter on a kernel whose count is known on paper.
 
-mod alone;
+mod access_history;
 mod atomics;
+mod block_orders;
 mod bounds;
 mod clusters;
-mod compiled;
+mod concurrent_launches;
+mod constant_folding;
 mod copies;
 mod counters;
+mod deadlocks;
 mod divergence;
+mod drawn_orders;
 mod elements;
-mod folding;
-mod grid;
-mod hidden;
+mod fault_reports;
+mod grid_races;
+mod hidden_races;
+mod instruction_limit;
+mod interleavings;
+mod last_block;
 mod launches;
-mod limits;
 mod lists;
 mod livelocks;
 mod mbarriers;
 mod model;
 mod modules;
-mod orders;
+mod named_barriers;
+mod persistent_map;
 mod pointers;
-mod proxies;
+mod polling;
+mod proxy_model;
 mod races;
-mod record;
-mod refused;
-mod releases;
-mod roles;
+mod refused_accesses;
+mod release_sequences;
+mod sass;
 mod shadow;
-mod shuffles;
-mod spins;
-mod tickets;
-mod told;
-mod tree;
-mod turns;
-mod vain;
+mod traces;
 mod values;
 mod wavefronts;
-mod words;
 
 use super::{
     Buffer, BufferArg, Counters, Element, Fault, FaultKind, Options, SimError, UnfinishedWarp,

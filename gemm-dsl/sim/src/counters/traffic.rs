@@ -1,7 +1,6 @@
 //! Counts what accesses cost the memories: sectors, wavefronts, bytes.
 
-mod compiled;
-
+mod sass;
 use super::quantity::SassCounters;
 use crate::cost;
 use crate::counters::Counters;

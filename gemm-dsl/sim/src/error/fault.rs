@@ -1,7 +1,7 @@
 //! What a thread did that the IR forbids.
 
-use super::waiting::{named, not_begun};
 use super::{MbarrierFault, RefusedAccess, WaitingWarp, coordinates, in_order, in_turns};
+use crate::error::deadlock::{named, not_begun};
 use gemm_dsl::ir::{BinaryOp, RegisterLimit, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;

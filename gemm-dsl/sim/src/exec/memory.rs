@@ -1,14 +1,14 @@
 //! Memory of a running warp: addresses, their checks, loads and stores.
 
 mod parts;
-mod refused;
+mod refused_access;
 mod registers;
 
 pub(crate) use parts::{part, words_of};
 
 use super::lanes::{Lanes, WideLanes};
 use super::machine::{Machine, Registers};
-use crate::buffer::stretches::NumberedMemory;
+use crate::buffer::numbered_memory::NumberedMemory;
 use crate::error::{FaultKind, Position};
 use crate::lower::code::{Index, Memory, StoredValue};
 use crate::mask::{ALL, WARP, lanes_of, mask_where};

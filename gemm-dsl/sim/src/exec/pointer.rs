@@ -3,7 +3,7 @@
 
 use super::lanes::Lanes;
 use super::machine::{Machine, Registers};
-use crate::buffer::stretches::ListedArray;
+use crate::buffer::numbered_memory::ListedArray;
 use crate::error::FaultKind;
 use crate::lower::code::{Index, Memory, NOWHERE, Pointer};
 use crate::mask::{WARP, lanes_of};

@@ -1,8 +1,8 @@
 //! The accesses of a kernel in the order of the text, and what is known of them there.
 
 use super::charge::Charge;
-use super::form::{Polynomial, ValueId};
 use crate::counters::access_fate::AccessFate;
+use crate::sass::polynomial::{Polynomial, ValueId};
 use std::collections::HashMap;
 
 /// A load that may be merged with its neighbours.

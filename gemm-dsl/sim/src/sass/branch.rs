@@ -3,8 +3,8 @@
 use super::charge::Charge;
 use super::cost::{self, SassCost};
 use super::counts::{CountId, Counts};
-use super::form::ValueId;
 use super::values::MergedValues;
+use crate::sass::polynomial::ValueId;
 use std::collections::{HashMap, HashSet};
 
 /// An `if`.

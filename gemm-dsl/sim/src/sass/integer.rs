@@ -2,8 +2,8 @@
 
 use super::Compiler;
 use super::cost::{self, SassCost};
-use super::form::{Polynomial, ValueId};
 use super::operation::Operation;
+use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
 
 impl Compiler<'_, '_> {

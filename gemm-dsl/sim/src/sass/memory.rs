@@ -5,11 +5,11 @@ use super::Compiler;
 use super::accesses::{Epoch, Load, Offset, Store, StoreFate};
 use super::charge::Charge;
 use super::cost::{self, SassClass, SassCost};
-use super::form::{Polynomial, ValueId};
 use super::operation::{Key, Operation};
 use super::values::sum_cost;
 use crate::counters::access_fate::AccessFate;
 use crate::lower::code::{Memory, Slot, SlotKind, Uniform};
+use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 

@@ -3,9 +3,9 @@
 use super::super::launch::Launch;
 use super::accesses::{Accesses, Epoch, Load};
 use super::cost::SassCost;
-use super::form::{Polynomial, Term};
 use super::values::{MergedValues, NeededValues, Values};
 use crate::counters::access_fate::AccessFate;
+use crate::sass::polynomial::{Polynomial, Term};
 use std::collections::BTreeMap;
 
 /// Which loads may be merged: their piece of straight code, buffer, epoch and address but for a constant.

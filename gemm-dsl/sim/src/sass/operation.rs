@@ -1,8 +1,8 @@
 //! What values are made by: two of the same operation on the same values are the same value.
 
 use super::accesses::{Epoch, Offset};
-use super::form::{Polynomial, ValueId};
 use crate::lower::code::Slot;
+use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Elem};
 
 /// An operation on values.

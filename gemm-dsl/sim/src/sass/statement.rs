@@ -2,11 +2,11 @@
 
 use super::Compiler;
 use super::cost::{self, SassClass, SassCost};
-use super::form::ValueId;
 use super::operation::Operation;
 use crate::lower::code::{
     Fragment, Index, MbarrierOp, Memory, Mma, Op, Slot, SlotKind, StoredValue, WgmmaSyncOp,
 };
+use crate::sass::polynomial::ValueId;
 use gemm_dsl::ir::Scope;
 
 impl Compiler<'_, '_> {

@@ -4,8 +4,8 @@
 use super::charge::Charge;
 use super::cost::SassCost;
 use super::counts::CountId;
-use super::form::{Polynomial, Term, ValueId};
 use super::operation::{Key, Operation};
+use crate::sass::polynomial::{Polynomial, Term, ValueId};
 use std::collections::HashMap;
 
 #[derive(Debug)]

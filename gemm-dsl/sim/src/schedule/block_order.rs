@@ -6,7 +6,7 @@
 //! of a block take other turns. A block that waits for one that is not there waits for ever: that another
 //! block runs at the same time nothing guarantees.
 
-use crate::buffer::stretches::NumberedMemory;
+use crate::buffer::numbered_memory::NumberedMemory;
 use crate::counters::Profile;
 use crate::error::{Fault, SimError};
 use crate::exec::budget::Budget;

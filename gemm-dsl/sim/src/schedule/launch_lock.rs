@@ -5,7 +5,7 @@
 //! until it is done. Such launches wait for one another. Each runs on one thread and waits for nothing
 //! while it is on, so that all come to their turn.
 
-use crate::buffer::stretches::NumberedMemory;
+use crate::buffer::numbered_memory::NumberedMemory;
 use crate::error::SimError;
 use crate::launch::Launch;
 use crate::lower::code::Code;

@@ -3,7 +3,7 @@
 //! Only what the launch itself has written is looked at and put back: what a concurrent one writes
 //! elsewhere in the same buffers stays.
 
-use crate::buffer::stretches::NumberedMemory;
+use crate::buffer::numbered_memory::NumberedMemory;
 use crate::launch::Launch;
 use crate::lower::code::Code;
 

@@ -1,7 +1,7 @@
 //! What the variables of the lowered code hold, along the text: a value each, which changes with assignments.
 
-use super::form::ValueId;
 use crate::lower::code::Slot;
+use crate::sass::polynomial::ValueId;
 use std::collections::{BTreeMap, HashMap};
 
 /// What they hold, and what has changed since a mark.

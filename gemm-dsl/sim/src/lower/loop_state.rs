@@ -8,7 +8,7 @@
 use gemm_dsl::ir::{Change, Expr, Loop, Stmt};
 
 /// For each of so many variables, whether it is part of the state in a loop.
-pub(super) fn of_loop(vars: usize, l: &Loop) -> Vec<bool> {
+pub(super) fn in_loop(vars: usize, l: &Loop) -> Vec<bool> {
     let mut pass = LoopStatePass { matters: vec![false; vars], changed: true };
     // Each round finds variables of which those found before are made.
     while pass.changed {

@@ -1,7 +1,7 @@
 //! Threads that wait in vain, whatever they do besides.
 
-use super::spins::{handed, raise};
 use super::*;
+use crate::tests::polling::{handed, raise};
 use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{For, Space};
 
