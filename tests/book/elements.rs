@@ -3,7 +3,7 @@
 use crate::html::{parse, texts};
 use crate::lanes::{Cells, STAGE, after, of_lane, paths};
 use crate::report_of;
-use gemm_examples::book::owners::{Owners, Tile};
+use gemm_book::ownership::{Owners, Tile};
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 

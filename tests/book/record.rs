@@ -1,8 +1,8 @@
 //! What is seen of the stages comes to what they are charged with.
 
+use gemm_bench::epilogue::launch_once;
+use gemm_bench::rows::launch::{Chosen, Inputs, Launch};
 use gemm_dsl::stages::{self, Stage};
-use gemm_examples::beside::launch_once;
-use gemm_examples::rows::launch::{Chosen, Inputs, Launch};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::{DataType, Over};
 use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
