@@ -35,7 +35,7 @@ const SIDE: usize = 16;
 /// Measure what a launch costs the host.
 #[derive(Debug, Parser)]
 #[command(name = "launch_overhead")]
-struct Options {
+struct LaunchOverheadOptions {
     /// Print the time of the first launch in microseconds and nothing else
     #[arg(long, hide = true)]
     first_launch: bool,
@@ -45,10 +45,10 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&LaunchOverheadOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
     if options.choice {
         let (rows, [middle, slowest]) = choice()?;
         println!(
@@ -163,7 +163,7 @@ struct Launches {
 /// The typed launches and the bare driver call.
 #[allow(unsafe_code, reason = "the bare driver call is what is compared with")]
 fn launches(device: &Device) -> Result<Launches, Error> {
-    let gpu = Gpu::of(device).ok_or(Error::NoGpu)?;
+    let gpu = Gpu::new(device).ok_or(Error::NoGpu)?;
     let input = device.upload(&[1.0; LENGTH])?;
     let mut output = device.alloc(1)?;
     let buffers = host_time(device, || SUM.launch(device, &input, &mut output).map(drop))?;

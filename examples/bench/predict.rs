@@ -2,7 +2,7 @@
 //! a reduction behind the word `reduce`. `examples/bench/peers/times.py` makes of it what the model of time is held against.
 
 use gemm_bench::cli::{Failure, Outcome, exit};
-use gemm_bench::predict::{Counted, counts, reduction};
+use gemm_bench::predict::{LaunchCounts, counts, reduction};
 use gemm_bench::report::write_line;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_reference::product::Size;
@@ -21,14 +21,14 @@ fn main() -> ExitCode {
 fn run() -> Result<Outcome, Failure> {
     let lines: Result<Vec<String>, _> = std::io::stdin().lines().collect();
     let lines = lines.map_err(|error| Failure::Usage(error.to_string()))?;
-    let counted: Vec<Result<Value, Failure>> = lines.par_iter().map(|line| of(line)).collect();
+    let counted: Vec<Result<Value, Failure>> = lines.par_iter().map(|line| record(line)).collect();
     for line in counted {
         write_line(&mut std::io::stdout().lock(), &line?)?;
     }
     Ok(Outcome::Right)
 }
 
-fn of(line: &str) -> Result<Value, Failure> {
+fn record(line: &str) -> Result<Value, Failure> {
     let usage = || Failure::Usage(format!("`{line}` is no size and spec"));
     let (size, spec) = line.split_once(' ').ok_or_else(usage)?;
     let n: usize = size.parse().map_err(|_| usage())?;
@@ -46,7 +46,7 @@ fn of(line: &str) -> Result<Value, Failure> {
     Ok(json!({"n": n, "spec": spec, "launches": launches}))
 }
 
-fn object(counted: &Counted) -> Value {
+fn object(counted: &LaunchCounts) -> Value {
     let l = &counted.launch;
     let (w, r) = (&l.work, &l.reads);
     json!({

@@ -13,11 +13,11 @@ use clap::Parser;
 use cudarc::driver::CudaSlice;
 use gemm_bench::cli::{Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new};
 use gemm_bench::data;
-use gemm_bench::gpu::{BEHIND, Blas, Gpu, Judge, Product, Timer, Work, captured, failed};
+use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, captured, failed};
 use gemm_bench::grid::arena::elements;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
-use gemm_bench::grid::shapes::Shape;
+use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::products::Products;
 use gemm_bench::table::{Table, number, text, time};
 use gemm_dsl::spec::{Layout, SgemmSpec};
@@ -35,7 +35,7 @@ const STAGES: [&str; 2] = ["wgmma_bf16x6", "wgmma_f16x3"];
 /// Compare products whose planes are made by each launch with those whose planes are made once
 #[derive(Debug, Parser)]
 #[command(name = "prepared")]
-struct Options {
+struct PreparedOptions {
     /// Rows of A and C: of weights, what they are applied to
     #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024", "4096"])]
     rows: Vec<usize>,
@@ -50,7 +50,7 @@ struct Options {
     seed: Option<u64>,
 }
 
-impl Options {
+impl PreparedOptions {
     fn specs(&self) -> Result<Vec<SgemmSpec>, Failure> {
         if self.line.is_empty() {
             let stages = gemm_dsl::stages::sgemm().into_iter();
@@ -70,7 +70,7 @@ impl Options {
         self.line.iter().map(spec).collect()
     }
 
-    fn shapes(&self) -> Result<Vec<Shape>, Failure> {
+    fn shapes(&self) -> Result<Vec<GemmShape>, Failure> {
         if self.rows.iter().chain(&self.size).any(|extent| *extent == 0) {
             let nothing = "--rows and --size: there is nothing to measure. Give at least 1";
             return Err(Failure::Usage(nothing.to_owned()));
@@ -78,31 +78,31 @@ impl Options {
         let of = |n: &usize| self.rows.iter().map(move |&m| Size::new(m, *n, *n)).collect();
         let sizes: Vec<Vec<Size>> = self.size.iter().map(of).collect();
         let shapes = sizes.concat().into_iter();
-        Ok(shapes.map(|size| Shape { size, layout: Layout::Nn }).collect())
+        Ok(shapes.map(|size| GemmShape { size, layout: Layout::Nn }).collect())
     }
 }
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&PreparedOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
     let (specs, shapes) = (options.specs()?, options.shapes()?);
     let [a, b, c] = elements(&shapes)?;
     let seed = seed_or_new(options.seed);
     let device = open_gpu()?;
-    let gpu = Gpu::of(&device);
+    let gpu = Gpu::new(&device);
     let gpu = gpu.ok_or_else(|| Failure::Missing("products are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
     let host = [(seed, a), (seed.wrapping_add(1), b)]
         .map(|(seed, len)| data::uniform(seed, len, -1.0, 1.0));
     let upload = |values: &[f32]| gpu.stream.clone_htod(values).map_err(failed("copying"));
     let room = gpu.stream.alloc_zeros(c + BEHIND).map_err(failed("allocating a result"))?;
-    let mut bench = Bench {
+    let mut bench = PreparedBench {
         gpu,
         timer: Timer::new(gpu)?,
         blas: Blas::for_graphs(gpu).map_err(|missing| eprintln!("note: {missing}")).ok(),
-        judge: Judge::new(gpu, c)?,
+        judge: Verifier::new(gpu, c)?,
         a: upload(&host[0])?,
         b: upload(&host[1])?,
         c: room,
@@ -142,18 +142,18 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
 }
 
-struct Bench<'d> {
+struct PreparedBench<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
     blas: Option<Blas>,
-    judge: Judge<'d>,
+    judge: Verifier<'d>,
     host: [Vec<f32>; 2],
     a: CudaSlice<f32>,
     b: CudaSlice<f32>,
     c: CudaSlice<f32>,
 }
 
-struct Found {
+struct PreparedTimes {
     /// Milliseconds of a launch: with planes that each launch makes, with those of B given, and with all given.
     ms: [f64; 3],
     blas: Option<f64>,
@@ -162,15 +162,15 @@ struct Found {
 }
 
 /// A launch, given where C lies.
-type Launch<'l> = dyn Fn(&mut CudaSlice<f32>) -> Result<(), Error> + 'l;
+type LaunchFn<'l> = dyn Fn(&mut CudaSlice<f32>) -> Result<(), Error> + 'l;
 
-impl Bench<'_> {
+impl PreparedBench<'_> {
     fn measure(
         &mut self,
         device: &Device,
         spec: &SgemmSpec,
-        shape: Shape,
-    ) -> Result<Found, Failure> {
+        shape: GemmShape,
+    ) -> Result<PreparedTimes, Failure> {
         let Self { gpu, timer, blas, judge, host, a, b, c } = self;
         let Size { m, n, k } = shape.size;
         judge.expect((&*a, &host[0]), (&*b, &host[1]), shape)?;
@@ -182,7 +182,7 @@ impl Bench<'_> {
         let each = |c: &mut CudaSlice<f32>| launch(device, kernel, (in_a, in_b, c), [m, n]);
         let of_b = |c: &mut CudaSlice<f32>| launch(device, kernel, (in_a, weights, c), [m, n]);
         let of_both = |c: &mut CudaSlice<f32>| launch(device, kernel, (given, weights, c), [m, n]);
-        let launches: [&Launch<'_>; 3] = [&each, &of_b, &of_both];
+        let launches: [&LaunchFn<'_>; 3] = [&each, &of_b, &of_both];
         let (mut is_right, mut error) = (true, 0_f64);
         let mut first: Option<Vec<u32>> = None;
         for launch in launches {
@@ -232,7 +232,7 @@ impl Bench<'_> {
         device.synchronize()?;
         let of = |nth: usize| times.get(nth).map_or(f64::NAN, |ms| ms / launches as f64);
         let blas = blas.map(|_| of(3));
-        Ok(Found { ms: [of(0), of(1), of(2)], blas, error, is_right })
+        Ok(PreparedTimes { ms: [of(0), of(1), of(2)], blas, error, is_right })
     }
 }
 

@@ -13,7 +13,7 @@ use gemm_bench::data;
 use gemm_bench::epilogue::launch_once;
 use gemm_bench::gpu::Gpu;
 use gemm_bench::report::write_line;
-use gemm_bench::rows::launch::{Chosen, Inputs, Launch};
+use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_runtime::spec::{DataType, Over};
@@ -28,7 +28,7 @@ const SEED: u64 = 1;
 /// Launch each stage of the ladders once.
 #[derive(Debug, Parser)]
 #[command(name = "profile")]
-struct Options {
+struct ProfileOptions {
     /// Shapes of products: 512, or 500x516x508 for m, n and k
     #[arg(long, value_delimiter = ',', value_parser = product)]
     product: Vec<Size>,
@@ -48,7 +48,7 @@ struct Options {
 
 /// One launch of one kernel.
 #[derive(Serialize)]
-struct Row<'a> {
+struct LaunchRow<'a> {
     ladder: &'static str,
     stage: &'static str,
     index: u32,
@@ -63,10 +63,10 @@ struct Row<'a> {
 }
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&ProfileOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
     let device = match (options.compiled, options.device) {
         (true, DeviceChoice::Cuda) => {
             let lacks = "--compiled: what the simulator counts. Leave out --device cuda";
@@ -101,7 +101,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
 }
 
 /// Refuses a stage that none of the ladders has for which there is a shape.
-fn known(options: &Options) -> Result<(), Failure> {
+fn known(options: &ProfileOptions) -> Result<(), Failure> {
     let products = stages::sgemm().into_iter().map(|stage| stage.index);
     let reductions = stages::reduce().into_iter().map(|stage| stage.index);
     let products = products.filter(|_| !options.product.is_empty());
@@ -128,9 +128,9 @@ fn reduce(
         Over::Rows => (rows, cols, 1),
         Over::Columns | Over::Middle => (1, rows, cols),
     };
-    let chosen = Chosen::of(spec)?;
-    let inputs = Inputs::new(Gpu::of(device), (DataType::F32, elements), 1, SEED)?;
-    let mut launch = Launch::new(device, &chosen, size, None)?;
+    let chosen = KernelChoice::from_spec(spec)?;
+    let inputs = Inputs::new(Gpu::new(device), (DataType::F32, elements), 1, SEED)?;
+    let mut launch = ReductionLaunch::new(device, &chosen, size, None)?;
     let launched = launch.run(&inputs)?;
     launch.results()?;
     Ok(launched)
@@ -147,7 +147,10 @@ fn told(
         let (shape, kernel) = (shape.to_owned(), step.kernel());
         let counters = step.counters().map(|counters| counters.each().collect());
         let compiled = step.compiled_counters().map(|counts| counts.each().collect());
-        write_line(&mut out, &Row { ladder, stage, index, shape, kernel, counters, compiled })?;
+        write_line(
+            &mut out,
+            &LaunchRow { ladder, stage, index, shape, kernel, counters, compiled },
+        )?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use gemm_book::access::Access;
 use gemm_book::analysis;
 use gemm_book::analysis::Subject;
 use gemm_book::report::{Counter, Report};
-use gemm_book::times::Point;
+use gemm_book::times::TimePoint;
 use gemm_book::units::Wavefronts;
 use gemm_runtime::Compiled;
 use libtest_mimic::Failed;
@@ -67,7 +67,8 @@ pub fn adds_up() -> Result<(), Failed> {
             drawn(access).map_err(|wrong| format!("{}, {access:?}: {wrong}", report.title))?;
         }
         // Of the reductions those of whole arrays are.
-        let points: Vec<Point> = report.measured.iter().flat_map(|of| of.points.clone()).collect();
+        let points: Vec<TimePoint> =
+            report.measured.iter().flat_map(|of| of.points.clone()).collect();
         if points.is_empty() && ladder == "sgemm" {
             return Err(format!("{} is not measured", report.title).into());
         }
@@ -223,7 +224,7 @@ fn drawn(access: &Access) -> Result<(), String> {
     if access.space == "shared" && collides != (access.cost > access.least) {
         return Err("two lanes collide where it costs more, and nowhere else".to_owned());
     }
-    let is_none = |cure: &gemm_book::access::Cure| {
+    let is_none = |cure: &gemm_book::access::Suggestion| {
         let is_drawn = cure.grid.rows.len() as u64 == cure.wavefronts;
         cure.wavefronts >= access.cost || cure.wavefronts < access.least || !is_drawn
     };

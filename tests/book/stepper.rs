@@ -79,7 +79,7 @@ fn columns() -> Result<(), Failed> {
     let report = report_of("reduce", 2)?;
     let folds = report.folds.as_ref().ok_or("a tree")?;
     let table = &folds.tables[0];
-    let of = |column: &gemm_book::partials::Column| {
+    let of = |column: &gemm_book::partials::PartialStep| {
         let cell = |row: usize| match column.cell(&row) {
             None => String::new(),
             Some(cell) if !cell.counts => format!("({})", cell.value),

@@ -6,8 +6,8 @@ use gemm_bench::gpu::{Blas, Gpu, Timer, Work, captured, failed};
 use gemm_bench::grid::arena::Arena;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
-use gemm_bench::grid::report::Row;
-use gemm_bench::grid::shapes::Shape;
+use gemm_bench::grid::report::GridRow;
+use gemm_bench::grid::shapes::GemmShape;
 use gemm_reference::product::Size;
 use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{Device, Error, SgemmSpec, SgemmTable};
@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// A GPU with the matrices of all products, and cuBLAS where it is installed.
-pub struct Bench<'d> {
+pub struct GridBench<'d> {
     device: &'d Device,
     gpu: Gpu<'d>,
     timer: Timer<'d>,
@@ -26,15 +26,15 @@ pub struct Bench<'d> {
     table: Option<SgemmTable>,
 }
 
-impl<'d> Bench<'d> {
+impl<'d> GridBench<'d> {
     /// Uploads the matrices, and says what is missing.
     pub fn new(
         device: &'d Device,
         (table, accuracy): (Option<SgemmTable>, Accuracy),
-        shapes: &[Shape],
+        shapes: &[GemmShape],
         seed: u64,
     ) -> Result<Self, Failure> {
-        let gpu = Gpu::of(device);
+        let gpu = Gpu::new(device);
         let gpu = gpu.ok_or_else(|| Failure::Missing("products are timed on a GPU".to_owned()))?;
         let gpu = gpu.without_events();
         let timer = Timer::new(gpu)?;
@@ -50,7 +50,7 @@ impl<'d> Bench<'d> {
 
     /// Compiles the kernels of all products, several at once, and says how many and how long it took. What fails will
     /// fail again where it is launched.
-    pub fn compile(&mut self, shapes: &[Shape]) -> Result<String, Failure> {
+    pub fn compile(&mut self, shapes: &[GemmShape]) -> Result<String, Failure> {
         let start = Instant::now();
         // By its line, and by extents, from which its variant follows.
         let mut kernels: HashMap<(String, Size), SgemmSpec> = HashMap::new();
@@ -67,7 +67,7 @@ impl<'d> Bench<'d> {
     }
 
     /// The kernel of a product, and the condition of its row.
-    fn chosen(&mut self, shape: Shape) -> Result<(SgemmSpec, Option<String>), Error> {
+    fn chosen(&mut self, shape: GemmShape) -> Result<(SgemmSpec, Option<String>), Error> {
         match &self.table {
             None => Ok((self.arena.spec(shape)?, None)),
             Some(table) => {
@@ -81,8 +81,8 @@ impl<'d> Bench<'d> {
     ///
     /// # Errors
     /// What would befall every product.
-    pub fn measure(&mut self, shape: Shape) -> Result<Row, Failure> {
-        let mut row = Row::new(shape);
+    pub fn measure(&mut self, shape: GemmShape) -> Result<GridRow, Failure> {
+        let mut row = GridRow::new(shape);
         match self.ours(shape, &mut row) {
             Ok(()) => {}
             Err(error @ (Error::Driver { .. } | Error::Internal(_))) => return Err(error.into()),
@@ -91,7 +91,7 @@ impl<'d> Bench<'d> {
         Ok(row)
     }
 
-    fn ours(&mut self, shape: Shape, row: &mut Row) -> Result<(), Error> {
+    fn ours(&mut self, shape: GemmShape, row: &mut GridRow) -> Result<(), Error> {
         let (spec, condition) = self.chosen(shape)?;
         (row.line, row.condition) = (spec.to_string(), condition);
         let (arena, table) = (&mut self.arena, self.table.as_ref());
@@ -146,7 +146,7 @@ impl<'d> Bench<'d> {
     }
 
     /// How often a product is launched, by what a launch of ours or of cuBLAS takes, whichever is faster.
-    fn pace(&mut self, shape: Shape) -> Result<Pace, Error> {
+    fn pace(&mut self, shape: GemmShape) -> Result<Pace, Error> {
         // Both put their work on the arena.
         let arena = std::cell::RefCell::new(&mut self.arena);
         let (blas, table) = (self.blas.as_ref(), self.table.as_ref());
@@ -166,7 +166,11 @@ impl<'d> Bench<'d> {
 }
 
 /// Puts a product on the stream, by a table where there is one.
-fn launch(arena: &mut Arena<'_>, table: Option<&SgemmTable>, shape: Shape) -> Result<(), Error> {
+fn launch(
+    arena: &mut Arena<'_>,
+    table: Option<&SgemmTable>,
+    shape: GemmShape,
+) -> Result<(), Error> {
     match table {
         Some(table) => arena.by_table(table, shape).map(drop),
         None => arena.sgemm(shape).map(drop),

@@ -15,11 +15,11 @@
 mod bench;
 mod table;
 
-use bench::Bench;
+use bench::GridBench;
 use clap::Parser;
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, open_gpu, seed_or_new, write_json};
-use gemm_bench::grid::options::Options;
-use gemm_bench::grid::report::{Report, Row, means, worst};
+use gemm_bench::grid::options::GridOptions;
+use gemm_bench::grid::report::{GridReport, GridRow, means, worst};
 use gemm_bench::{plot, progress};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -28,20 +28,20 @@ use std::process::ExitCode;
 const WORST: usize = 10;
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&GridOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &GridOptions) -> Result<Outcome, Failure> {
     let seed = seed_or_new(options.seed);
     // What was asked for comes before what this machine has.
     let (shapes, table) = (options.shapes(seed)?, options.table()?);
     let device = open_gpu()?;
-    let mut bench = Bench::new(&device, (table, options.accuracy), &shapes, seed)?;
+    let mut bench = GridBench::new(&device, (table, options.accuracy), &shapes, seed)?;
     let name = device_label(&device);
     say(&format!("{} products on {name}, {} (seed {seed})", shapes.len(), bench.beside()))?;
     say(&bench.compile(&shapes)?)?;
 
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<GridRow> = Vec::new();
     let bar = progress::bar(shapes.len());
     for shape in &shapes {
         bar.set_message(shape.to_string());
@@ -70,7 +70,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     }
     let right = rows.iter().all(|row| row.ok != Some(false));
     if let Some(path) = &options.json {
-        write_json(path, &Report { device: name, seed, rows, means })?;
+        write_json(path, &GridReport { device: name, seed, rows, means })?;
     }
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }

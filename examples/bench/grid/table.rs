@@ -1,7 +1,7 @@
 //! What was measured, shown.
 
 use gemm_bench::grid::repeats;
-use gemm_bench::grid::report::{Mean, Row};
+use gemm_bench::grid::report::{GridMean, GridRow};
 use gemm_bench::plot::{Heat, Panel};
 use gemm_bench::table::{Table, number, percent, text};
 use gemm_runtime::spec::Layout;
@@ -17,7 +17,7 @@ fn share(value: Option<f64>) -> String {
 }
 
 /// A line for each product.
-pub fn table<R: Borrow<Row>>(rows: &[R]) -> Table {
+pub fn table<R: Borrow<GridRow>>(rows: &[R]) -> Table {
     let mut table = Table::new([
         text(""),
         number("m"),
@@ -52,7 +52,7 @@ pub fn table<R: Borrow<Row>>(rows: &[R]) -> Table {
 }
 
 /// Of how many products a graph has fewer launches than the others.
-pub fn few_launches(rows: &[Row]) -> Option<String> {
+pub fn few_launches(rows: &[GridRow]) -> Option<String> {
     let launches = rows.iter().filter_map(|row| row.launches);
     let few: Vec<usize> = launches.filter(|launches| *launches < repeats::LEAST).collect();
     let (least, count) = (few.iter().min()?, few.len());
@@ -65,7 +65,7 @@ pub fn few_launches(rows: &[Row]) -> Option<String> {
 }
 
 /// The geometric means.
-pub fn means(means: &[Mean]) -> Table {
+pub fn means(means: &[GridMean]) -> Table {
     let mut table = Table::new([
         text("geometric mean"),
         number("products"),
@@ -90,16 +90,16 @@ pub fn means(means: &[Mean]) -> Table {
 }
 
 /// The ratios by M and N, a map for each K and layout.
-pub fn map(rows: &[Row], device: &str) -> Heat {
+pub fn map(rows: &[GridRow], device: &str) -> Heat {
     fn values<T: Ord>(of: impl Iterator<Item = T>) -> Vec<T> {
         of.collect::<BTreeSet<T>>().into_iter().collect()
     }
-    let [ms, ns, ks] = [|row: &Row| row.m, |row: &Row| row.n, |row: &Row| row.k]
-        .map(|extent: fn(&Row) -> usize| values(rows.iter().map(extent)));
+    let [ms, ns, ks] = [|row: &GridRow| row.m, |row: &GridRow| row.n, |row: &GridRow| row.k]
+        .map(|extent: fn(&GridRow) -> usize| values(rows.iter().map(extent)));
     let layouts = values(rows.iter().map(|row| row.shape.layout));
     let panel = |(layout, k): (Layout, usize)| {
-        let of = |row: &&Row| row.shape.layout == layout && row.k == k;
-        let rows: Vec<&Row> = rows.iter().filter(of).collect();
+        let of = |row: &&GridRow| row.shape.layout == layout && row.k == k;
+        let rows: Vec<&GridRow> = rows.iter().filter(of).collect();
         let [ms, ns] = [(&ms, true), (&ns, false)].map(|(all, is_m)| -> Vec<usize> {
             let has =
                 |extent: &usize| rows.iter().any(|row| *extent == if is_m { row.m } else { row.n });

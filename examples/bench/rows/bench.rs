@@ -4,10 +4,10 @@ use gemm_bench::cli::Failure;
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
 use gemm_bench::rows::check::Results;
 use gemm_bench::rows::graph;
-use gemm_bench::rows::launch::{Chosen, Inputs, Launch};
-use gemm_bench::rows::peers::{Peers, PeersChoice, Who};
-use gemm_bench::rows::problem::{Along, Problem};
-use gemm_bench::rows::report::{Row, row};
+use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
+use gemm_bench::rows::peers::{PeerKind, Peers, PeersChoice};
+use gemm_bench::rows::problem::{Along, ReductionProblem};
+use gemm_bench::rows::report::{ReductionRow, row};
 use gemm_runtime::{Device, Error};
 
 /// Bytes of an offset.
@@ -22,7 +22,7 @@ struct Clock<'d> {
 }
 
 /// A device with what measures on it.
-pub struct Bench<'d> {
+pub struct ReductionBench<'d> {
     device: &'d Device,
     clock: Option<Clock<'d>>,
     peers: Peers,
@@ -31,14 +31,14 @@ pub struct Bench<'d> {
     inputs: Option<Inputs>,
 }
 
-impl<'d> Bench<'d> {
+impl<'d> ReductionBench<'d> {
     /// Measures how fast the device reads, and starts the peers; of those that are not there it says so.
     pub fn new(
         device: &'d Device,
         choice: Option<PeersChoice>,
         seed: u64,
     ) -> Result<Self, Failure> {
-        let clock = match Gpu::of(device) {
+        let clock = match Gpu::new(device) {
             None => None,
             Some(gpu) => {
                 let timer = Timer::new(gpu)?;
@@ -83,7 +83,7 @@ impl<'d> Bench<'d> {
     }
 
     /// The peers that came.
-    pub fn peers(&self) -> &[(Who, String)] {
+    pub fn peers(&self) -> &[(PeerKind, String)] {
         self.peers.names()
     }
 
@@ -92,7 +92,10 @@ impl<'d> Bench<'d> {
     ///
     /// # Errors
     /// What would befall every problem.
-    pub fn measure(&mut self, problem: &Problem) -> Result<(Row, Vec<String>), Failure> {
+    pub fn measure(
+        &mut self,
+        problem: &ReductionProblem,
+    ) -> Result<(ReductionRow, Vec<String>), Failure> {
         let mut row = row(problem);
         let offsets = match problem.along {
             Along::Segments(lengths, average) => {
@@ -127,11 +130,11 @@ impl<'d> Bench<'d> {
     /// Our part of it. None where there is nothing to time, or a result is wrong.
     fn ours(
         &mut self,
-        problem: &Problem,
+        problem: &ReductionProblem,
         offsets: Option<&[u32]>,
-        row: &mut Row,
-    ) -> Result<Option<graph::Timed>, Error> {
-        let chosen = Chosen::new(problem)?;
+        row: &mut ReductionRow,
+    ) -> Result<Option<graph::LaunchTime>, Error> {
+        let chosen = KernelChoice::new(problem)?;
         row.condition.clone_from(&chosen.condition);
         row.spec = chosen.spec.to_string();
         let gpu = self.clock.as_ref().map(|clock| clock.gpu);
@@ -143,7 +146,7 @@ impl<'d> Bench<'d> {
             }
         };
         let inputs = self.inputs.insert(inputs);
-        let mut launch = Launch::new(self.device, &chosen, problem.size(), offsets)?;
+        let mut launch = ReductionLaunch::new(self.device, &chosen, problem.size(), offsets)?;
         launch.run(inputs)?;
         let bits = launch.results()?;
         let results = bits.iter().map(Vec::len).sum::<usize>() as u64;

@@ -11,24 +11,24 @@
 mod bench;
 mod table;
 
-use bench::Bench;
+use bench::ReductionBench;
 use clap::Parser;
 use gemm_bench::cli::{Failure, Outcome, device_label, exit, seed_or_new, write_json};
 use gemm_bench::progress;
-use gemm_bench::rows::options::Options;
-use gemm_bench::rows::report::{Report, Row, behind, means};
+use gemm_bench::rows::options::RowsOptions;
+use gemm_bench::rows::report::{ReductionReport, ReductionRow, behind, means};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&RowsOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &RowsOptions) -> Result<Outcome, Failure> {
     let device = options.device.open()?;
     let tables = options.tables(device.is_simulator())?;
     let seed = seed_or_new(options.seed);
-    let mut bench = Bench::new(&device, options.peers, seed)?;
+    let mut bench = ReductionBench::new(&device, options.peers, seed)?;
     let name = device_label(&device);
     say(&bench.title(&name))?;
 
@@ -62,13 +62,13 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     if let Some(path) = &options.json {
         let peers = bench.peers().iter().map(|(_, name)| name.clone()).collect();
         let (read_gb_s, means) = (bench.read_rate(), means(&rows));
-        write_json(path, &Report { device: name, seed, read_gb_s, peers, rows, means })?;
+        write_json(path, &ReductionReport { device: name, seed, read_gb_s, peers, rows, means })?;
     }
     Ok(if right { Outcome::Right } else { Outcome::Wrong })
 }
 
 /// What follows from all tables.
-fn summary(rows: &[Row]) -> Result<(), Failure> {
+fn summary(rows: &[ReductionRow]) -> Result<(), Failure> {
     let means = means(rows);
     if !means.is_empty() {
         say(&format!("{}\n", table::means(&means).text()))?;

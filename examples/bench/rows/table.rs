@@ -2,22 +2,27 @@
 
 use gemm_bench::plot;
 use gemm_bench::plot::{Bars, Lines, PlotError, Series};
-use gemm_bench::rows::peers::Who;
+use gemm_bench::rows::peers::PeerKind;
 use gemm_bench::rows::problem::{Kind, shape_text};
-use gemm_bench::rows::report::{Mean, Row};
+use gemm_bench::rows::report::{ReductionMean, ReductionRow};
 use gemm_bench::table::{Table, number, percent, text};
 use std::path::Path;
 
 /// The rows of a table, with times where there is a GPU, beside the peers that came.
-pub fn table(kind: Kind, rows: &[Row], read_rate: Option<f64>, peers: &[(Who, String)]) -> Table {
+pub fn table(
+    kind: Kind,
+    rows: &[ReductionRow],
+    read_rate: Option<f64>,
+    peers: &[(PeerKind, String)],
+) -> Table {
     let timed = read_rate.is_some();
     // Of whole arrays and segments CUB has something, of all but segments PyTorch.
-    let beside: Vec<Who> = peers
+    let beside: Vec<PeerKind> = peers
         .iter()
         .map(|(who, _)| *who)
         .filter(|who| match who {
-            Who::Torch => kind != Kind::Segments,
-            Who::Cub => kind != Kind::Rows,
+            PeerKind::Torch => kind != Kind::Segments,
+            PeerKind::Cub => kind != Kind::Rows,
         })
         .collect();
     let along = match kind {
@@ -75,7 +80,7 @@ pub fn table(kind: Kind, rows: &[Row], read_rate: Option<f64>, peers: &[(Who, St
 }
 
 /// The geometric means.
-pub fn means(means: &[Mean]) -> Table {
+pub fn means(means: &[ReductionMean]) -> Table {
     let mut table = Table::new([
         text("table"),
         text("op"),
@@ -98,13 +103,13 @@ pub fn means(means: &[Mean]) -> Table {
 /// Those of [`plot::save`].
 pub fn draw(
     kind: Kind,
-    rows: &[Row],
+    rows: &[ReductionRow],
     device: &str,
     read_rate: Option<f64>,
     path: &Path,
 ) -> Result<(), PlotError> {
     let op = rows.first().map_or("", |row| row.op);
-    let of_op: Vec<&Row> = rows.iter().filter(|row| row.op == op).collect();
+    let of_op: Vec<&ReductionRow> = rows.iter().filter(|row| row.op == op).collect();
     match kind {
         Kind::Whole => plot::save(&lines(op, &of_op, device, read_rate), path),
         Kind::Rows | Kind::Segments => plot::save(&bars(op, &of_op, device, read_rate), path),
@@ -112,14 +117,14 @@ pub fn draw(
 }
 
 /// Whole arrays of `f32` over their lengths.
-fn lines(op: &str, rows: &[&Row], device: &str, read_rate: Option<f64>) -> Lines {
-    let rows: Vec<&Row> = rows.iter().copied().filter(|row| row.r#type == "f32").collect();
+fn lines(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>) -> Lines {
+    let rows: Vec<&ReductionRow> = rows.iter().copied().filter(|row| row.r#type == "f32").collect();
     let mut series = vec![Series {
         name: "the table's".to_owned(),
         values: rows.iter().map(|row| row.read_gb_s).collect(),
         emphasis: true,
     }];
-    for who in Who::ALL {
+    for who in PeerKind::ALL {
         let values: Vec<Option<f64>> = rows.iter().map(|row| row.rate_of(who)).collect();
         if values.iter().any(Option::is_some) {
             series.push(Series { name: who.name().to_owned(), values, emphasis: false });
@@ -139,7 +144,7 @@ fn lines(op: &str, rows: &[&Row], device: &str, read_rate: Option<f64>) -> Lines
 }
 
 /// Rows or segments, a bar for each shape, and below it those of the peers.
-fn bars(op: &str, rows: &[&Row], device: &str, read_rate: Option<f64>) -> Bars {
+fn bars(op: &str, rows: &[&ReductionRow], device: &str, read_rate: Option<f64>) -> Bars {
     let mut bars = Vec::new();
     for row in rows {
         let Some(rate) = row.read_gb_s else { continue };
@@ -148,7 +153,7 @@ fn bars(op: &str, rows: &[&Row], device: &str, read_rate: Option<f64>) -> Bars {
             _ => row.along.clone(),
         };
         bars.push((name, rate));
-        for who in Who::ALL {
+        for who in PeerKind::ALL {
             bars.extend(row.rate_of(who).map(|rate| (who.name().to_owned(), rate)));
         }
     }

@@ -20,20 +20,20 @@ mod measure;
 use clap::Parser;
 use gemm_bench::cli::{Failure, Outcome, exit};
 use gemm_bench::scale::memory;
-use gemm_bench::scale::options::Options;
+use gemm_bench::scale::options::ScaleOptions;
 use gemm_bench::scale::table;
-use gemm_bench::scale::table::Row;
+use gemm_bench::scale::table::ScaleRow;
 use gemm_runtime::world::{World, WorldError};
 use gemm_runtime::{Device, Error};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&ScaleOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
-    let kernels = &measure::Kernels::of(options)?;
-    let mut rows: Vec<Row> = Vec::new();
+fn run(options: &ScaleOptions) -> Result<Outcome, Failure> {
+    let kernels = &measure::Kernels::from_options(options)?;
+    let mut rows: Vec<ScaleRow> = Vec::new();
     if !options.predict.is_empty() {
         options.check_predictions()?;
         options.check_files()?;
@@ -50,16 +50,16 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
         }
     }
     table::print(options, &rows)?;
-    Ok(if rows.iter().all(Row::is_right) { Outcome::Right } else { Outcome::Wrong })
+    Ok(if rows.iter().all(ScaleRow::is_right) { Outcome::Right } else { Outcome::Wrong })
 }
 
 /// What is measured on a world; nothing where this process has not got rank 0, which speaks for all.
 fn measured(
-    options: &Options,
+    options: &ScaleOptions,
     world: World,
     own: &[(usize, Device)],
     kernels: &measure::Kernels,
-) -> Result<Vec<Row>, Failure> {
+) -> Result<Vec<ScaleRow>, Failure> {
     let speaks = world.own().any(|rank| rank == 0);
     let sizes = &(options.sizes()?, options.sums()?);
     let cannot = (if speaks { options.check_files() } else { Ok(()) })

@@ -3,9 +3,9 @@
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::median;
 use gemm_bench::scale::elements::{of_array, of_matrix};
-use gemm_bench::scale::options::Options;
+use gemm_bench::scale::options::ScaleOptions;
 use gemm_bench::scale::sums;
-use gemm_bench::scale::table::{Measured, Predicted, Row, layouts};
+use gemm_bench::scale::table::{MeasuredTimes, PredictedTimes, ScaleRow, layouts};
 use gemm_runtime::world::{Layout, Layouts, Rank, Sharded, Way};
 use gemm_runtime::{
     Buffer, Device, Error, MatrixRef, ReduceKernel, ReduceSpec, Result, SgemmKernel,
@@ -24,7 +24,7 @@ pub struct Kernels {
 
 impl Kernels {
     /// Those that are asked for.
-    pub fn of(options: &Options) -> Result<Self, Failure> {
+    pub fn from_options(options: &ScaleOptions) -> Result<Self, Failure> {
         let (product, sum) = (options.kernel()?, options.sum_kernel()?);
         Ok(Self { product, sum, sum_spec: options.sum_spec()? })
     }
@@ -32,11 +32,11 @@ impl Kernels {
 
 /// All products and sums that are asked for.
 pub fn all(
-    options: &Options,
+    options: &ScaleOptions,
     rank: &mut Rank,
     (sizes, sums): &(Vec<usize>, Vec<usize>),
     kernels: &Kernels,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();
     for n in sizes {
         rows.push(product(options, rank, &kernels.product, *n)?);
@@ -47,7 +47,12 @@ pub fn all(
     Ok(rows)
 }
 
-fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -> Result<Row> {
+fn product(
+    options: &ScaleOptions,
+    rank: &mut Rank,
+    kernel: &SgemmKernel,
+    n: usize,
+) -> Result<ScaleRow> {
     let Layouts { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
     let load = |rank: &Rank, layout: &Layout, seed: u64| {
         rank.load(layout, |block| Ok(of_matrix(options.seed.wrapping_add(seed), block)))
@@ -71,7 +76,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
                 let call = if let Some(way) = way { call.way(way) } else { call };
                 let estimate = call.launch(&a, &b, &mut c)?.estimate;
                 predicted =
-                    Some(Predicted { time: estimate.time, efficiency: estimate.efficiency() });
+                    Some(PredictedTimes { time: estimate.time, efficiency: estimate.efficiency() });
                 Ok(())
             })?;
             if round > 0 {
@@ -93,11 +98,16 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
     let in_turn = in_turn.map(|times| times * alone_ms);
-    let measured = Measured { alone: alone_ms, shared, in_turn };
-    Ok(Row::product(rank, &of_c, of_a.cols, measured, predicted, is_right))
+    let measured = MeasuredTimes { alone: alone_ms, shared, in_turn };
+    Ok(ScaleRow::product(rank, &of_c, of_a.cols, measured, predicted, is_right))
 }
 
-fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Result<Row> {
+fn fold(
+    options: &ScaleOptions,
+    rank: &mut Rank,
+    kernels: &Kernels,
+    len: usize,
+) -> Result<ScaleRow> {
     let (kernel, spec) = (&kernels.sum, &kernels.sum_spec);
     let layout: Layout = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
         .parse()
@@ -129,7 +139,13 @@ fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Re
     // On what products are predicted on too.
     let ranks = rank.ranks();
     let predicted = sums::predicted(spec, len, ranks, rank.machine()).on(ranks);
-    Ok(Row::sum(rank, len, Measured { alone, shared, in_turn: None }, predicted, is_right))
+    Ok(ScaleRow::sum(
+        rank,
+        len,
+        MeasuredTimes { alone, shared, in_turn: None },
+        predicted,
+        is_right,
+    ))
 }
 
 /// Milliseconds of something on all ranks, from where all have come to until the device is done.

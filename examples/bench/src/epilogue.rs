@@ -23,38 +23,38 @@ const CHECKED: usize = 1 << 16;
 const CHECKED_PRODUCTS: usize = 8;
 
 /// The operands of a spec, on the host and on a device. A batch has matrices of its own for each product.
-pub struct Beside {
+pub struct EpilogueArgs {
     spec: SgemmSpec,
     products: Products,
     /// Of all products, their matrices one after the other.
     on_host: OnHost,
-    arrays: Vec<Array>,
+    arrays: Vec<EpilogueArray>,
 }
 
-enum Array {
+enum EpilogueArray {
     Number(f32),
     Vector(Buffer),
     Matrix(Matrices),
 }
 
 /// An operand as a launch takes it.
-enum Given<'a> {
+enum EpilogueArg<'a> {
     Number(f32),
     Vector(&'a Buffer),
     Matrix(MatrixRef<'a>),
 }
 
-impl Array {
-    fn given(&self) -> Result<Given<'_>, Error> {
+impl EpilogueArray {
+    fn given(&self) -> Result<EpilogueArg<'_>, Error> {
         Ok(match self {
-            Self::Number(number) => Given::Number(*number),
-            Self::Vector(vector) => Given::Vector(vector),
-            Self::Matrix(matrices) => Given::Matrix(matrices.view()?),
+            Self::Number(number) => EpilogueArg::Number(*number),
+            Self::Vector(vector) => EpilogueArg::Vector(vector),
+            Self::Matrix(matrices) => EpilogueArg::Matrix(matrices.view()?),
         })
     }
 }
 
-impl Beside {
+impl EpilogueArgs {
     /// Random operands.
     ///
     /// # Errors
@@ -77,11 +77,15 @@ impl Beside {
         }
         let array = |(operand, values): &(SgemmOperand, Vec<f32>)| {
             Ok::<_, Error>(match operand.along {
-                Along::Nothing => Array::Number(values[0]),
-                Along::N | Along::M => Array::Vector(device.upload(values)?),
-                Along::Mn => {
-                    Array::Matrix(Matrices::new(device, values, batch, shape, spec.pitched)?)
-                }
+                Along::Nothing => EpilogueArray::Number(values[0]),
+                Along::N | Along::M => EpilogueArray::Vector(device.upload(values)?),
+                Along::Mn => EpilogueArray::Matrix(Matrices::new(
+                    device,
+                    values,
+                    batch,
+                    shape,
+                    spec.pitched,
+                )?),
             })
         };
         let arrays = on_host.operands.iter().map(array).collect::<Result<Vec<_>, _>>()?;
@@ -116,14 +120,15 @@ impl Beside {
         (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
         c: &mut impl AsMatrixMut<Element = f32>,
     ) -> Result<Launched, Error> {
-        let given: Result<Vec<Given<'_>>, Error> = self.arrays.iter().map(Array::given).collect();
+        let given: Result<Vec<EpilogueArg<'_>>, Error> =
+            self.arrays.iter().map(EpilogueArray::given).collect();
         let given = given?;
         let mut call = kernel.call(device);
         for ((operand, _), given) in self.on_host.operands.iter().zip(&given) {
             call = match given {
-                Given::Number(number) => call.operand(&operand.name, *number),
-                Given::Vector(vector) => call.operand(&operand.name, *vector),
-                Given::Matrix(view) => call.operand(&operand.name, view),
+                EpilogueArg::Number(number) => call.operand(&operand.name, *number),
+                EpilogueArg::Vector(vector) => call.operand(&operand.name, *vector),
+                EpilogueArg::Matrix(view) => call.operand(&operand.name, view),
             };
         }
         call.launch(a, b, c)
@@ -141,7 +146,7 @@ impl Beside {
             let first = product * each;
             let sums = sums.get(first..first + each).unwrap_or_default();
             let some: Vec<(usize, f32)> = sums.iter().copied().enumerate().step_by(step).collect();
-            let expected = stored(&self.spec, &some, size, &self.of(product));
+            let expected = stored(&self.spec, &some, size, &self.item(product));
             let expected = expected.map_err(|error| Error::Internal(error.to_string()))?;
             let found = |index: usize| c.get(first + index).copied();
             let differs = |((index, _), expected): &(&(usize, f32), &f32)| {
@@ -161,7 +166,7 @@ impl Beside {
     }
 
     /// What one product has beside A and B.
-    fn of(&self, product: usize) -> OnHost {
+    fn item(&self, product: usize) -> OnHost {
         let each = self.products.size.m * self.products.size.n;
         let one = |matrices: &[f32]| matrices[product * each..(product + 1) * each].to_vec();
         let operands = self.on_host.operands.iter().map(|(operand, values)| {
@@ -217,7 +222,7 @@ pub fn launch_products(
     let b = placed(&of_all(b), lines(k, n, by_column[1]))?;
     let (a, b) = (turned(a.view()?, by_column[0]), turned(b.view()?, by_column[1]));
     let kernel = Sgemm::new(spec.clone())?;
-    let beside = Beside::new(device, spec, Products { size, batch })?;
+    let beside = EpilogueArgs::new(device, spec, Products { size, batch })?;
     if !is_list {
         let mut c = placed(&beside.c_before(), (m, n))?;
         return beside.launch(&kernel, device, (&a, &b), &mut c.view_mut()?);

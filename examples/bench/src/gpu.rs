@@ -13,12 +13,12 @@ mod unfused;
 
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
-pub use check::{BEHIND, Judge};
+pub use check::{BEHIND, Verifier};
 pub use elements::elements;
 pub use graph::captured;
-pub use reference::Reference;
+pub use reference::GpuReference;
 pub use timer::{Timer, Work, median};
-pub use unfused::Separate;
+pub use unfused::UnfusedEpilogue;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;
@@ -43,7 +43,7 @@ pub struct Gpu<'d> {
 
 impl<'d> Gpu<'d> {
     /// The GPU of a device; none for the simulator.
-    pub fn of(device: &'d Device) -> Option<Self> {
+    pub fn new(device: &'d Device) -> Option<Self> {
         let (context, stream) = device.cudarc()?;
         let (arch, multiprocessors) = (device.arch()?, device.multiprocessors()?);
         Some(Self { device, context, stream, arch, multiprocessors })

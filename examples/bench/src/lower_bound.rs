@@ -25,11 +25,11 @@ impl Use {
 
 /// The arrays that a launch was given, by the numbers of their buffers.
 #[derive(Clone, Debug)]
-pub struct Given(BTreeMap<usize, Use>);
+pub struct LaunchArrays(BTreeMap<usize, Use>);
 
-impl Given {
+impl LaunchArrays {
     /// Those of a launch of a kernel.
-    pub fn of(kernel: &VerifiedKernel, arguments: &Arguments) -> Self {
+    pub fn new(kernel: &VerifiedKernel, arguments: &Arguments) -> Self {
         let arrays =
             kernel.params.iter().zip(arguments.bytes(kernel)).filter_map(|(param, bytes)| {
                 let (ParamKind::Buffer { buffer, operand }
@@ -91,23 +91,24 @@ fn accesses(kernel: &Kernel, stmt: &Stmt, f: &mut impl FnMut(BufferId, [bool; 2]
 
 /// Looks at what the launch that does most moves at least.
 #[derive(Debug, Default)]
-pub struct Least(AtomicU64);
+pub struct LowerBound(AtomicU64);
 
-impl Least {
+impl LowerBound {
     /// In bytes; 0 before there was one.
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-impl Watch for Least {
+impl Watch for LowerBound {
     fn blocks(&self, _: &VerifiedKernel, _: [u32; 3]) -> Vec<u32> {
         Vec::new()
     }
 
     fn ran(&self, seen: Seen<'_>) {
         if seen.is_main {
-            self.0.store(Given::of(seen.kernel, &seen.arguments).least(), Ordering::Relaxed);
+            self.0
+                .store(LaunchArrays::new(seen.kernel, &seen.arguments).least(), Ordering::Relaxed);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
-use crate::epilogue::Beside;
-use crate::gpu::{Gpu, Reference, failed};
+use crate::epilogue::EpilogueArgs;
+use crate::gpu::{Gpu, GpuReference, failed};
 use crate::products::{Matrices, Products, turned};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
@@ -30,19 +30,19 @@ struct Source<'h> {
     batch: Option<usize>,
     rows: usize,
     cols: usize,
-    by_row: Option<Array>,
-    by_column: Option<Array>,
+    by_row: Option<DeviceArray>,
+    by_column: Option<DeviceArray>,
 }
 
 /// Elements on a device: as cuBLAS takes them too, where there is a GPU.
-enum Array {
+enum DeviceArray {
     Simulated(Buffer),
     Gpu(CudaSlice<f32>),
 }
 
-impl Array {
+impl DeviceArray {
     fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
-        let Some(gpu) = Gpu::of(device) else {
+        let Some(gpu) = Gpu::new(device) else {
             return Ok(Self::Simulated(device.upload(elements)?));
         };
         let slice = match elements {
@@ -68,7 +68,7 @@ impl<'h> Source<'h> {
     }
 
     /// Where the elements of a product's matrix are.
-    fn of(&self, product: usize) -> Range<usize> {
+    fn elements(&self, product: usize) -> Range<usize> {
         let each = self.rows * self.cols;
         product * each..(product + 1) * each
     }
@@ -93,18 +93,18 @@ impl<'h> Source<'h> {
     /// Puts a packed form on the device, if it is not there yet.
     fn bring(&mut self, device: &Device, by_column: bool) -> Result<(), Error> {
         if self.form(by_column).is_none() {
-            let array = Some(Array::new(device, &self.lying(by_column))?);
+            let array = Some(DeviceArray::new(device, &self.lying(by_column))?);
             if by_column { self.by_column = array } else { self.by_row = array }
         }
         Ok(())
     }
 
-    fn form(&self, by_column: bool) -> Option<&Array> {
+    fn form(&self, by_column: bool) -> Option<&DeviceArray> {
         if by_column { self.by_column.as_ref() } else { self.by_row.as_ref() }
     }
 
     /// A form that has been brought.
-    fn brought(&self, by_column: bool) -> Result<&Array, Error> {
+    fn brought(&self, by_column: bool) -> Result<&DeviceArray, Error> {
         let none = || Error::Internal("an operand in a form that was not asked for".to_owned());
         self.form(by_column).ok_or_else(none)
     }
@@ -127,7 +127,7 @@ pub struct Launchable<'o> {
     a: Placed<'o>,
     b: Placed<'o>,
     c: Matrices,
-    beside: Beside,
+    beside: EpilogueArgs,
 }
 
 /// What is to be read.
@@ -164,7 +164,7 @@ impl<'h> Operands<'h> {
         let mut right = Source::new(b, products.batch, k, n);
         left.bring(device, false)?;
         right.bring(device, false)?;
-        let blas_c = match Gpu::of(device) {
+        let blas_c = match Gpu::new(device) {
             None => None,
             Some(gpu) => {
                 let c = gpu.stream.alloc_zeros((products.count() * m * n).max(1));
@@ -209,7 +209,7 @@ impl<'h> Operands<'h> {
         let Products { size: Size { m, n, .. }, batch } = self.products;
         let a = self.a.placed(device, spec.layout.transposes_a(), spec.pitched)?;
         let b = self.b.placed(device, spec.layout.transposes_b(), spec.pitched)?;
-        let beside = Beside::new(device, spec, self.products)?;
+        let beside = EpilogueArgs::new(device, spec, self.products)?;
         let c = Matrices::new(device, &beside.c_before(), batch, (m, n), spec.pitched)?;
         Ok(Launchable { a, b, c, beside })
     }
@@ -218,7 +218,7 @@ impl<'h> Operands<'h> {
     pub fn slices(&self, layout: Layout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
         let a = self.a.form(layout.transposes_a());
         match (a, self.b.form(layout.transposes_b())) {
-            (Some(Array::Gpu(a)), Some(Array::Gpu(b))) => Some((a, b)),
+            (Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => Some((a, b)),
             _ => None,
         }
     }
@@ -256,13 +256,13 @@ fn truth(
     size: Size,
     checked: &[usize],
 ) -> Result<Truth, Error> {
-    let reference = Gpu::of(device).map(Reference::new);
+    let reference = Gpu::new(device).map(GpuReference::new);
     let mut all = Truth { k: size.k, values: Vec::new(), magnitudes: Vec::new() };
     for &product in checked {
-        let (of_a, of_b) = (a.of(product), b.of(product));
+        let (of_a, of_b) = (a.elements(product), b.elements(product));
         let (host_a, host_b) = (&a.elements[of_a.clone()], &b.elements[of_b.clone()]);
         let one = match (&reference, a.form(false), b.form(false)) {
-            (Some(reference), Some(Array::Gpu(a)), Some(Array::Gpu(b))) => {
+            (Some(reference), Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => {
                 let (a, b): (CudaView<'_, f32>, CudaView<'_, f32>) = (a.slice(of_a), b.slice(of_b));
                 reference.product((&a, host_a), (&b, host_b), size)?
             }
@@ -276,7 +276,7 @@ fn truth(
 
 impl Launchable<'_> {
     /// What lies beside A and B.
-    pub fn beside(&self) -> &Beside {
+    pub fn beside(&self) -> &EpilogueArgs {
         &self.beside
     }
 
@@ -304,7 +304,7 @@ mod tests {
     /// Random operands, and what a spec stores for them.
     fn multiplied(
         spec: &SgemmSpec,
-        test: impl FnOnce(&Device, &mut Operands<'_>, &Beside, Vec<f32>),
+        test: impl FnOnce(&Device, &mut Operands<'_>, &EpilogueArgs, Vec<f32>),
     ) {
         let device = Device::simulator();
         let [a, b, _] = PRODUCTS.elements().expect("few");
@@ -316,7 +316,7 @@ mod tests {
         let (verdict, _) = operands.check(&mut launchable, &kernel, &device).expect("it runs");
         assert!(verdict.ok, "`{spec}`: {verdict:?}");
         let c = device.download(&launchable.c.view().expect("its own")).expect("its own");
-        let beside = Beside::new(&device, spec, PRODUCTS).expect("room");
+        let beside = EpilogueArgs::new(&device, spec, PRODUCTS).expect("room");
         drop(launchable);
         test(&device, &mut operands, &beside, c);
     }

@@ -8,14 +8,14 @@ use gemm_perf::Launch;
 
 /// One launch of a kernel; how many registers its threads have is not known before it is compiled.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Counted {
+pub struct LaunchCounts {
     /// The name of the kernel.
     pub kernel: String,
     /// What it asks for.
     pub launch: Launch,
 }
 
-impl Counted {
+impl LaunchCounts {
     /// A launch of a kernel of a program, with nothing counted.
     fn new(program: &VerifiedProgram, name: &str) -> Self {
         let kernel = program.kernels.iter().find(|kernel| kernel.name == name);

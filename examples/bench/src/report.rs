@@ -8,7 +8,7 @@ use std::io::{self, Write};
 /// number for is one of the strings `"inf"`, `"-inf"` and `"nan"`; a number that a kernel computed in
 /// `f32` is widened.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct StageRow {
     /// The ladder: `reduce` or `sgemm`.
     pub ladder: &'static str,
     /// The stage's number in the catalogue.
@@ -43,7 +43,7 @@ pub struct Row {
     pub product: Option<ProductRow>,
 }
 
-/// The part of a [`Row`] that only a product has.
+/// The part of a [`StageRow`] that only a product has.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProductRow {
     /// Rows of A and C.
@@ -127,8 +127,8 @@ pub fn write_line(out: &mut impl Write, row: &impl Serialize) -> io::Result<()> 
 mod tests {
     use super::*;
 
-    fn row() -> Row {
-        Row {
+    fn row() -> StageRow {
+        StageRow {
             ladder: "reduce",
             index: 3,
             stage: "items",
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    fn line(row: &Row) -> String {
+    fn line(row: &StageRow) -> String {
         let mut out = Vec::new();
         write_line(&mut out, row).expect("a vector takes everything");
         String::from_utf8(out).expect("JSON is text")
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_json_has_no_number_for_is_named() {
-        let row = Row { result: Some(f64::NAN), reference: Some(f64::NEG_INFINITY), ..row() };
+        let row = StageRow { result: Some(f64::NAN), reference: Some(f64::NEG_INFINITY), ..row() };
         let line = line(&row);
         assert!(line.contains(r#""result":"nan","reference":"-inf","#), "{line}");
     }
@@ -184,7 +184,7 @@ mod tests {
             separate_ms: None,
             max_err: Some(0.0),
         };
-        let line = line(&Row { product: Some(product), ..row() });
+        let line = line(&StageRow { product: Some(product), ..row() });
         let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!((value["m"].as_u64(), value["n"].as_u64()), (Some(4), Some(10)));
         assert_eq!(value["batch"].as_u64(), Some(6));

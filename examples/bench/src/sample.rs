@@ -4,9 +4,9 @@ use crate::cli::Failure;
 use crate::data;
 use crate::epilogue::launch_products;
 use crate::products::Products;
-use crate::rows::launch::{Chosen, Inputs, Launch};
+use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 pub use gemm_draw::shapes::Arrays;
-use gemm_draw::shapes::{self, Most};
+use gemm_draw::shapes::{self, SimulationLimits};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::{Bounds, Over};
@@ -18,10 +18,10 @@ use gemm_runtime::{
 const SEED: u64 = 1;
 
 /// The most that is simulated.
-const MOST: Most = Most { elements: 1 << 25, fmas: 1 << 27 };
+const MOST: SimulationLimits = SimulationLimits { elements: 1 << 25, fmas: 1 << 27 };
 
 /// A launch at a small shape.
-pub struct Ran {
+pub struct SampleLaunch {
     /// The shape, in words.
     pub shape: String,
     /// The launch.
@@ -44,9 +44,9 @@ pub fn arrays(plan: &ReducePlan) -> Result<Arrays, String> {
 ///
 /// # Errors
 /// Those of the launch.
-pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran, Failure> {
+pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<SampleLaunch, Failure> {
     let Arrays { size: size @ (outer, len, _), elements } = arrays;
-    let chosen = Chosen::of(spec.clone())?;
+    let chosen = KernelChoice::from_spec(spec.clone())?;
     let inputs = Inputs::new(None, (spec.element, elements), spec.inputs().len(), SEED)?;
     let (size, offsets) = match spec.over {
         Over::Segments => {
@@ -55,12 +55,12 @@ pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<Ran,
         }
         _ => (size, None),
     };
-    let launched = Launch::new(device, &chosen, size, offsets.as_deref())?.run(&inputs)?;
+    let launched = ReductionLaunch::new(device, &chosen, size, offsets.as_deref())?.run(&inputs)?;
     let mut shape = arrays.in_words(spec.over);
     if launched.passes() > 1 {
         shape += &format!(" (the first of {} launches)", launched.passes());
     }
-    Ok(Ran { shape, launched, flops: 0.0, work: elements as u64 })
+    Ok(SampleLaunch { shape, launched, flops: 0.0, work: elements as u64 })
 }
 
 /// As [`shapes::extents`] and [`shapes::products`], likewise.
@@ -163,7 +163,11 @@ fn uncounted(what: &str) -> Error {
 ///
 /// # Errors
 /// Those of the launch.
-pub fn product(spec: &SgemmSpec, products: Products, device: &Device) -> Result<Ran, Failure> {
+pub fn product(
+    spec: &SgemmSpec,
+    products: Products,
+    device: &Device,
+) -> Result<SampleLaunch, Failure> {
     let Size { m, n, k } = products.size;
     let a = data::uniform(SEED, m * k, -1.0, 1.0);
     let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
@@ -176,7 +180,7 @@ pub fn product(spec: &SgemmSpec, products: Products, device: &Device) -> Result<
     if let Shape::Tensor(_) = spec.plan()?.shape() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
     }
-    Ok(Ran { shape, launched, flops: 2.0 * work as f64, work })
+    Ok(SampleLaunch { shape, launched, flops: 2.0 * work as f64, work })
 }
 
 #[cfg(test)]

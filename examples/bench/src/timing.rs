@@ -1,14 +1,14 @@
 //! What the times of products are taken with and compared with.
 
 use crate::cli::Failure;
-use crate::gpu::{Blas, Gpu, Product, Separate, Timer, Work, failed, fma_rate};
+use crate::gpu::{Blas, Gpu, Product, Timer, UnfusedEpilogue, Work, failed, fma_rate};
 use crate::operands::{Launchable, Operands};
 use gemm_dsl::spec::Arith;
 use gemm_reference::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.
-pub struct Bench<'d> {
+pub struct GemmBench<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
     blas: Option<Blas>,
@@ -18,14 +18,14 @@ pub struct Bench<'d> {
 
 /// The times of a kernel and of cuBLAS beside it, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct KernelTimes {
     /// The kernel's.
     pub kernel: f64,
     /// That of cuBLAS, where it is installed.
     pub blas: Option<f64>,
 }
 
-impl Times {
+impl KernelTimes {
     /// The time of cuBLAS over that of the kernel.
     pub fn vs_blas(&self) -> Option<f64> {
         Some(self.blas? / self.kernel)
@@ -50,13 +50,13 @@ impl Fusion {
     }
 }
 
-impl<'d> Bench<'d> {
+impl<'d> GemmBench<'d> {
     /// The bench of a GPU; none for the simulator. Says what is missing.
     ///
     /// # Errors
     /// Those of the driver and of NVRTC.
     pub fn new(device: &'d Device) -> Result<Option<Self>, Failure> {
-        let Some(gpu) = Gpu::of(device) else {
+        let Some(gpu) = Gpu::new(device) else {
             return Ok(None);
         };
         let timer = Timer::new(gpu)?;
@@ -75,16 +75,19 @@ impl<'d> Bench<'d> {
         launchable: &mut Launchable<'_>,
         peer: Option<Product<'_>>,
         rounds: usize,
-    ) -> Result<Times, Error> {
+    ) -> Result<KernelTimes, Error> {
         let mut launch = || launchable.launch(kernel, self.gpu.device).map(drop);
         let (Some(blas), Some(mut peer)) = (&self.blas, peer) else {
             let times = self.timer.medians(rounds, &mut [&mut launch])?;
-            return Ok(Times { kernel: times.first().copied().unwrap_or(f64::NAN), blas: None });
+            return Ok(KernelTimes {
+                kernel: times.first().copied().unwrap_or(f64::NAN),
+                blas: None,
+            });
         };
         let mut beside = || blas.product(&mut peer);
         let times = self.timer.medians(rounds, &mut [&mut beside, &mut launch])?;
         let time = |i: usize| times.get(i).copied().unwrap_or(f64::NAN);
-        Ok(Times { kernel: time(1), blas: Some(time(0)) })
+        Ok(KernelTimes { kernel: time(1), blas: Some(time(0)) })
     }
 
     /// Times a kernel with an epilogue beside the same without it, and beside cuBLAS with a kernel of its
@@ -107,7 +110,7 @@ impl<'d> Bench<'d> {
         let (fused, plain) = (Sgemm::new(spec.clone())?, Sgemm::new(without.clone())?);
         let mut on_fused = operands.launchable(device, spec)?;
         let mut on_plain = operands.launchable(device, &without)?;
-        let separate = Separate::new(self.gpu, operands, spec, on_fused.beside().on_host())?;
+        let separate = UnfusedEpilogue::new(self.gpu, operands, spec, on_fused.beside().on_host())?;
         let mut separate = self.blas.as_ref().zip(separate);
         let has_separate = separate.is_some();
         let mut fused = || on_fused.launch(&fused, device).map(drop);

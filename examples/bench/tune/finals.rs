@@ -1,13 +1,13 @@
 //! The best specs, timed again at leisure and printed.
 
-use crate::search::Limits;
+use crate::search::SearchLimits;
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::median;
 use gemm_bench::report::write_line;
 use gemm_bench::table;
 use gemm_bench::table::{Table, number, text};
 use gemm_bench::tune::rank::Ranking;
-use gemm_bench::tune::target::{Target, Timed};
+use gemm_bench::tune::target::{SpecTime, Target};
 use serde::Serialize;
 use std::io::Write;
 
@@ -49,7 +49,7 @@ pub fn finals<T: Target>(
     target: &mut T,
     size: usize,
     ranking: &Ranking<T::Spec>,
-    limits: &Limits,
+    limits: &SearchLimits,
     json: bool,
 ) -> Result<Vec<String>, Failure> {
     let mut finalists = Vec::new();
@@ -73,7 +73,7 @@ pub fn finals<T: Target>(
     let mut all: Vec<Final> = Vec::new();
     for ((found, error), times) in finalists.iter().zip(&times) {
         let fusion = target.fusion(size, &found.spec, ROUNDS)?;
-        let of = |value: fn(&Timed) -> f64| times.iter().map(value).collect::<Vec<_>>();
+        let of = |value: fn(&SpecTime) -> f64| times.iter().map(value).collect::<Vec<_>>();
         let ratios = of(|timed| timed.ratio);
         all.push(Final {
             size: name.clone(),

@@ -38,15 +38,15 @@ mod table;
 
 use clap::Parser;
 use gemm_bench::cli::{DeviceChoice, Failure, Outcome, exit, open_gpu, seed_or_new};
-use gemm_bench::tune::options::{Options, Problem};
+use gemm_bench::tune::options::{TuneOptions, TuneProblem};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&TuneOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &TuneOptions) -> Result<Outcome, Failure> {
     let seed = seed_or_new(options.seed);
     // What was asked for comes before what this machine has.
     if let Some(task) = options.table.task(seed)? {
@@ -59,7 +59,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     }
     let device = open_gpu()?;
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
-    let limits = search::Limits {
+    let limits = search::SearchLimits {
         start: Instant::now(),
         time: Duration::from_secs(options.seconds),
         seed,
@@ -68,12 +68,12 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
     };
     let first = predicted::first(&space, &problem, options, &limits)?;
     match problem {
-        Problem::Products(products) => {
+        TuneProblem::Products(products) => {
             let problems = sgemm::Problems::new(&products, seed);
             let mut target = sgemm::Sgemm::new(&device, &problems)?;
             search::run(&mut target, &space, first, &limits, options.json)
         }
-        Problem::Arrays(lengths) => {
+        TuneProblem::Arrays(lengths) => {
             let data = reduce::data(&lengths, seed);
             let mut target = reduce::Reduce::new(&device, &data)?;
             search::run(&mut target, &space, first, &limits, options.json)

@@ -5,11 +5,11 @@ use gemm_bench::epilogue::{as_small, first_launch};
 use gemm_bench::gpu::{Blas, Gpu, Timer, Work, captured, failed};
 use gemm_bench::grid::arena::Arena;
 use gemm_bench::grid::repeats;
-use gemm_bench::grid::shapes::Shape;
+use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::progress;
 use gemm_bench::tune::table::model::{HOPELESS, Model};
 use gemm_bench::tune::table::options::Task;
-use gemm_bench::tune::table::times::{CUBLAS, Head, Time, Times};
+use gemm_bench::tune::table::times::{CUBLAS, Head, Time, TimesFile};
 use gemm_runtime::spec::{Arith, Layout};
 use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
 use rayon::prelude::*;
@@ -23,14 +23,14 @@ const SLOW: f64 = 2.0;
 const SLOW_US: f64 = 10.0;
 
 /// A line that is measured.
-struct Line {
+struct MeasuredSpec {
     text: String,
     /// For each layout, in their order.
     kernels: Vec<(SgemmSpec, SgemmKernel)>,
     model: Model,
 }
 
-impl Line {
+impl MeasuredSpec {
     fn new(spec: &SgemmSpec) -> Result<Self, Error> {
         let kernel = |layout: &Layout| {
             let spec = spec.clone().for_matrices(*layout, false);
@@ -44,25 +44,25 @@ impl Line {
         })
     }
 
-    fn of(&self, shape: Shape) -> &(SgemmSpec, SgemmKernel) {
+    fn kernel(&self, shape: GemmShape) -> &(SgemmSpec, SgemmKernel) {
         &self.kernels[shape.of_table().lies() as usize]
     }
 }
 
 /// What is launched: a line by its number, or cuBLAS.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum Candidate {
     Line(usize),
     Cublas,
 }
 
 /// What is measured with.
-struct Bench<'d> {
+struct TableBench<'d> {
     gpu: Gpu<'d>,
     timer: Timer<'d>,
     blas: Option<Blas>,
     arena: Arena<'d>,
-    lines: Vec<Line>,
+    lines: Vec<MeasuredSpec>,
     random: fastrand::Rng,
     wrong: BTreeSet<String>,
     /// Why lines did not run, and where first.
@@ -74,22 +74,23 @@ struct Bench<'d> {
 ///
 /// # Errors
 /// What would befall every line.
-pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(Times, Outcome), Failure> {
+pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcome), Failure> {
     let (start, limit) = (Instant::now(), Duration::from_secs(task.limit));
-    let gpu = Gpu::of(device);
+    let gpu = Gpu::new(device);
     let gpu = gpu.ok_or_else(|| Failure::Missing("lines are timed on a GPU".to_owned()))?;
     let gpu = gpu.without_events();
     let blas = Blas::for_graphs(gpu).map_err(|missing| eprintln!("note: {missing}")).ok();
     let (arch, sms) = (gpu.arch.number(), gpu.multiprocessors);
     let head = Head { device: device.name().to_owned(), arch, sms };
     let mut times = match &task.times {
-        Some(path) => Times::go_on(path, head)?,
-        None => Times::new(head),
+        Some(path) => TimesFile::go_on(path, head)?,
+        None => TimesFile::new(head),
     };
-    let lines: Result<Vec<Line>, Error> = task.lines.iter().map(Line::new).collect();
+    let lines: Result<Vec<MeasuredSpec>, Error> =
+        task.lines.iter().map(MeasuredSpec::new).collect();
     let lines = lines?;
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut work: Vec<(Shape, Vec<Who>)> = Vec::new();
+    let mut work: Vec<(GemmShape, Vec<Candidate>)> = Vec::new();
     for shape in &task.shapes {
         let mut who = pending(*shape, (&lines, blas.is_some()), &times);
         random.shuffle(&mut who);
@@ -104,8 +105,8 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(Times, Outcome), 
         return Ok((times, Outcome::Right));
     }
     compile(device, &lines, &work, start, limit);
-    let shapes: Vec<Shape> = work.iter().map(|(shape, _)| *shape).collect();
-    let mut bench = Bench {
+    let shapes: Vec<GemmShape> = work.iter().map(|(shape, _)| *shape).collect();
+    let mut bench = TableBench {
         timer: Timer::new(gpu)?,
         blas,
         arena: Arena::new(gpu, &shapes, seed)?,
@@ -143,16 +144,20 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(Times, Outcome), 
 }
 
 /// What is not known yet at a shape, without what is hopeless.
-fn pending(shape: Shape, (lines, has_blas): (&[Line], bool), times: &Times) -> Vec<Who> {
+fn pending(
+    shape: GemmShape,
+    (lines, has_blas): (&[MeasuredSpec], bool),
+    times: &TimesFile,
+) -> Vec<Candidate> {
     let sms = times.head.sms;
-    let cycles = |line: &Line| line.model.cycles(shape.size, sms);
+    let cycles = |line: &MeasuredSpec| line.model.cycles(shape.size, sms);
     let least = lines.iter().map(cycles).fold(f64::INFINITY, f64::min);
     let pending = lines.iter().enumerate().filter(|(_, line)| {
         times.get(&shape, &line.text).is_none() && cycles(line) <= HOPELESS * least
     });
-    let mut who: Vec<Who> = pending.map(|(number, _)| Who::Line(number)).collect();
+    let mut who: Vec<Candidate> = pending.map(|(number, _)| Candidate::Line(number)).collect();
     if has_blas && times.get(&shape, CUBLAS).is_none() && !who.is_empty() {
-        who.push(Who::Cublas);
+        who.push(Candidate::Cublas);
     }
     who
 }
@@ -160,27 +165,27 @@ fn pending(shape: Shape, (lines, has_blas): (&[Line], bool), times: &Times) -> V
 /// Compiles the kernels that will be launched, several at once. What fails will fail again at its launch.
 fn compile(
     device: &Device,
-    lines: &[Line],
-    work: &[(Shape, Vec<Who>)],
+    lines: &[MeasuredSpec],
+    work: &[(GemmShape, Vec<Candidate>)],
     start: Instant,
     limit: Duration,
 ) {
     // By their lines, and by extents, from which their variants follow.
-    let mut kernels: HashSet<(usize, Shape)> = HashSet::new();
+    let mut kernels: HashSet<(usize, GemmShape)> = HashSet::new();
     for (shape, who) in work {
         kernels.extend(who.iter().filter_map(|who| match who {
-            Who::Line(number) => {
-                let small = as_small(&lines[*number].of(*shape).0, shape.size);
-                small.ok().map(|size| (*number, Shape { size, ..*shape }))
+            Candidate::Line(number) => {
+                let small = as_small(&lines[*number].kernel(*shape).0, shape.size);
+                small.ok().map(|size| (*number, GemmShape { size, ..*shape }))
             }
-            Who::Cublas => None,
+            Candidate::Cublas => None,
         }));
     }
     let bar = progress::bar(kernels.len());
     bar.set_message("kernels compiled");
     kernels.par_iter().for_each(|(number, shape)| {
         if start.elapsed() < limit {
-            _ = first_launch(device, &lines[*number].of(*shape).0, shape.size);
+            _ = first_launch(device, &lines[*number].kernel(*shape).0, shape.size);
         }
         bar.inc(1);
     });
@@ -190,15 +195,20 @@ fn compile(
     eprintln!("the kernels of {} lines compiled in {seconds:.0} s", lines.len());
 }
 
-impl Bench<'_> {
+impl TableBench<'_> {
     /// Checks lines at a shape, launches each once, and times those that are not slow.
-    fn measure(&mut self, shape: Shape, who: &[Who], times: &mut Times) -> Result<(), Failure> {
+    fn measure(
+        &mut self,
+        shape: GemmShape,
+        who: &[Candidate],
+        times: &mut TimesFile,
+    ) -> Result<(), Failure> {
         self.arena.expect(shape)?;
         let mut sound = Vec::new();
         for &who in who {
             match self.check(shape, who) {
                 Ok(None) => sound.push(who),
-                Ok(Some(error)) if who == Who::Cublas => {
+                Ok(Some(error)) if who == Candidate::Cublas => {
                     eprintln!("note: cuBLAS is off by {error:.1e} at {shape}");
                 }
                 Ok(Some(error)) => {
@@ -217,11 +227,11 @@ impl Bench<'_> {
             }
         }
         let singles = self.once(shape, &sound)?;
-        let known = times.of(&shape).iter().filter_map(|(_, time)| time.us());
+        let known = times.at_shape(&shape).iter().filter_map(|(_, time)| time.us());
         let best = singles.iter().copied().chain(known).fold(f64::INFINITY, f64::min);
         let mut fast = Vec::new();
         for (who, us) in sound.into_iter().zip(singles) {
-            if us > SLOW * best + SLOW_US && who != Who::Cublas {
+            if us > SLOW * best + SLOW_US && who != Candidate::Cublas {
                 times.add(shape, &self.name(who), Time::SlowUs(us))?;
             } else {
                 fast.push(who);
@@ -234,19 +244,19 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn name(&self, who: Who) -> String {
+    fn name(&self, who: Candidate) -> String {
         match who {
-            Who::Line(number) => self.lines[number].text.clone(),
-            Who::Cublas => CUBLAS.to_owned(),
+            Candidate::Line(number) => self.lines[number].text.clone(),
+            Candidate::Cublas => CUBLAS.to_owned(),
         }
     }
 
     /// The error of a result that is wrong.
-    fn check(&mut self, shape: Shape, who: Who) -> Result<Option<f64>, Error> {
+    fn check(&mut self, shape: GemmShape, who: Candidate) -> Result<Option<f64>, Error> {
         let Self { arena, lines, blas, .. } = self;
         let arith = match who {
-            Who::Line(number) => lines[number].of(shape).0.arith,
-            Who::Cublas => Arith::F32,
+            Candidate::Line(number) => lines[number].kernel(shape).0.arith,
+            Candidate::Cublas => Arith::F32,
         };
         let launch = |arena: &mut Arena<'_>| launch(arena, lines, blas.as_ref(), shape, who);
         let (error, ok) = arena.check((shape, arith), launch)?;
@@ -254,10 +264,10 @@ impl Bench<'_> {
     }
 
     /// Microseconds of one launch of each.
-    fn once(&mut self, shape: Shape, all: &[Who]) -> Result<Vec<f64>, Error> {
+    fn once(&mut self, shape: GemmShape, all: &[Candidate]) -> Result<Vec<f64>, Error> {
         let Self { arena, lines, blas, timer, .. } = self;
         let arena = RefCell::new(arena);
-        let launch = |who: Who| {
+        let launch = |who: Candidate| {
             let (arena, lines, blas) = (&arena, &*lines, blas.as_ref());
             move || launch(&mut arena.borrow_mut(), lines, blas, shape, who)
         };
@@ -270,7 +280,12 @@ impl Bench<'_> {
     }
 
     /// Microseconds of a launch of each, of several back to back in a graph, in turns.
-    fn replayed(&mut self, shape: Shape, all: &[Who], best: f64) -> Result<Vec<f64>, Error> {
+    fn replayed(
+        &mut self,
+        shape: GemmShape,
+        all: &[Candidate],
+        best: f64,
+    ) -> Result<Vec<f64>, Error> {
         let pace = repeats::search(best);
         let Self { arena, lines, blas, timer, gpu, .. } = self;
         let mut graphs = Vec::new();
@@ -296,14 +311,16 @@ impl Bench<'_> {
 /// Puts a line or cuBLAS on the stream.
 fn launch(
     arena: &mut Arena<'_>,
-    lines: &[Line],
+    lines: &[MeasuredSpec],
     blas: Option<&Blas>,
-    shape: Shape,
-    who: Who,
+    shape: GemmShape,
+    who: Candidate,
 ) -> Result<(), Error> {
     match (who, blas) {
-        (Who::Line(number), _) => arena.launch(&lines[number].of(shape).1, shape).map(drop),
-        (Who::Cublas, Some(blas)) => arena.blas(blas, shape),
-        (Who::Cublas, None) => Err(Error::Internal("cuBLAS is not there".to_owned())),
+        (Candidate::Line(number), _) => {
+            arena.launch(&lines[number].kernel(shape).1, shape).map(drop)
+        }
+        (Candidate::Cublas, Some(blas)) => arena.blas(blas, shape),
+        (Candidate::Cublas, None) => Err(Error::Internal("cuBLAS is not there".to_owned())),
     }
 }

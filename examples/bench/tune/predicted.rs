@@ -1,13 +1,13 @@
 //! What the model of time says of a space: a table of its own, or what a search begins with.
 
-use crate::search::Limits;
+use crate::search::SearchLimits;
 use gemm_bench::cli::{Failure, Outcome};
 use gemm_bench::products::Products;
 use gemm_bench::report::write_line;
 use gemm_bench::table;
 use gemm_bench::table::{Table, number, text};
-use gemm_bench::tune::options::{Options, Problem};
-use gemm_bench::tune::predicted::{Limit, Predicted, rank};
+use gemm_bench::tune::options::{TuneOptions, TuneProblem};
+use gemm_bench::tune::predicted::{Limit, PredictedSpec, rank};
 use gemm_bench::tune::space::{Point, Space};
 use gemm_perf::H200;
 use serde::Serialize;
@@ -21,7 +21,7 @@ const FIRST: usize = 40;
 
 /// A line of the ranking.
 #[derive(Serialize)]
-struct Row<'a> {
+struct RankingRow<'a> {
     size: &'a str,
     rank: usize,
     spec: String,
@@ -32,20 +32,20 @@ struct Row<'a> {
 }
 
 /// How far a ranking goes that is given so much time.
-fn limit(options: &Options, time: Duration, seed: u64) -> Limit {
+fn limit(options: &TuneOptions, time: Duration, seed: u64) -> Limit {
     Limit { time, classes: options.classes.unwrap_or(usize::MAX), seed }
 }
 
 /// The products, each for itself.
-fn products(problem: &Problem) -> Result<&[Products], Failure> {
+fn products(problem: &TuneProblem) -> Result<&[Products], Failure> {
     match problem {
-        Problem::Products(products) if products.iter().all(|one| one.batch.is_none()) => {
+        TuneProblem::Products(products) if products.iter().all(|one| one.batch.is_none()) => {
             Ok(products)
         }
-        Problem::Products(_) => Err(Failure::Usage(
+        TuneProblem::Products(_) => Err(Failure::Usage(
             "the model of time ranks single products: leave out --batch, or --for".to_owned(),
         )),
-        Problem::Arrays(_) => Err(Failure::Usage(
+        TuneProblem::Arrays(_) => Err(Failure::Usage(
             "the model of time ranks products alone, not yet spaces of reductions: leave out --for and give --device gpu, or \
              leave out --family reduce"
                 .to_owned(),
@@ -59,8 +59,8 @@ fn products(problem: &Problem) -> Result<&[Products], Failure> {
 /// Those of [`rank`], and [`Failure::Usage`] for a problem that the model is not made for.
 pub fn print(
     space: &Space,
-    problem: &Problem,
-    options: &Options,
+    problem: &TuneProblem,
+    options: &TuneOptions,
     (time, seed): (Duration, u64),
 ) -> Result<Outcome, Failure> {
     let device = options.model_of.unwrap_or(&H200);
@@ -77,7 +77,7 @@ pub fn print(
         let ranked = rank(space, one.size, device, limit)?;
         eprintln!("{} classes of specs simulated", ranked.len());
         let size = one.to_string();
-        let row = |(nth, predicted): (usize, &Predicted)| Row {
+        let row = |(nth, predicted): (usize, &PredictedSpec)| RankingRow {
             size: &size,
             rank: nth + 1,
             spec: predicted.spec.to_string(),
@@ -86,7 +86,7 @@ pub fn print(
             bound: predicted.bound.to_string(),
             device: device.name,
         };
-        let rows: Vec<Row<'_>> =
+        let rows: Vec<RankingRow<'_>> =
             ranked.iter().take(options.finalists).enumerate().map(row).collect();
         if options.json {
             rows.iter().try_for_each(|row| write_line(&mut out, row))?;
@@ -125,9 +125,9 @@ pub fn print(
 /// As those of [`print`].
 pub fn first(
     space: &Space,
-    problem: &Problem,
-    options: &Options,
-    limits: &Limits,
+    problem: &TuneProblem,
+    options: &TuneOptions,
+    limits: &SearchLimits,
 ) -> Result<Vec<Point>, Failure> {
     let Some(device) = options.model_of else { return Ok(Vec::new()) };
     let products = products(problem)?;

@@ -2,7 +2,7 @@
 
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
-use gemm_bench::tune::target::{Target, Timed};
+use gemm_bench::tune::target::{SpecTime, Target};
 use gemm_reference::reduction::Truth;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Op;
@@ -29,7 +29,7 @@ impl<'d> Reduce<'d> {
     /// # Errors
     /// Those of the driver, and [`Failure::Missing`] without a GPU.
     pub fn new(device: &'d Device, data: &[Vec<f32>]) -> Result<Self, Failure> {
-        let gpu = Gpu::of(device);
+        let gpu = Gpu::new(device);
         let gpu = gpu.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
         let timer = Timer::new(gpu)?;
         let read_rate = read_rate(gpu, &timer)?;
@@ -74,7 +74,7 @@ impl Target for Reduce<'_> {
         Ok((verdict.error, verdict.ok))
     }
 
-    fn time(&mut self, size: usize, spec: &ReduceSpec, rounds: usize) -> Result<Timed, Failure> {
+    fn time(&mut self, size: usize, spec: &ReduceSpec, rounds: usize) -> Result<SpecTime, Failure> {
         let (input, _) = &self.arrays[size];
         let kernel = ReduceKernel::new(spec.clone())?;
         let mut output = self.device.alloc(1)?;
@@ -82,6 +82,6 @@ impl Target for Reduce<'_> {
         let times = self.timer.medians(rounds, &mut [&mut launch])?;
         let time = times.first().copied().unwrap_or(f64::NAN);
         let rate = (input.len() * size_of::<f32>()) as f64 / time / 1e6;
-        Ok(Timed { time, rate, ratio: rate / self.read_rate })
+        Ok(SpecTime { time, rate, ratio: rate / self.read_rate })
     }
 }

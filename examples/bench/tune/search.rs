@@ -3,9 +3,9 @@
 use crate::finals::finals;
 use gemm_bench::cli::{Failure, Outcome};
 use gemm_bench::progress;
-use gemm_bench::tune::rank::{Found, Ranking};
+use gemm_bench::tune::rank::{RankedSpec, Ranking};
 use gemm_bench::tune::space::{Point, Space};
-use gemm_bench::tune::target::{Target, Timed};
+use gemm_bench::tune::target::{SpecTime, Target};
 use gemm_runtime::Error;
 use gemm_runtime::compile::Resources;
 use indicatif::ProgressBar;
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// How far a search may go.
-pub struct Limits {
+pub struct SearchLimits {
     pub start: Instant,
     pub time: Duration,
     pub seed: u64,
@@ -24,7 +24,7 @@ pub struct Limits {
     pub sample: Option<usize>,
 }
 
-impl Limits {
+impl SearchLimits {
     /// Whether a share of the time has passed.
     pub fn passed(&self, share: f64) -> bool {
         self.start.elapsed() > self.time.mul_f64(share)
@@ -46,7 +46,7 @@ const DRAWS: usize = 20_000;
 
 /// What became of the specs that were not ranked.
 #[derive(Default)]
-struct Dropped {
+struct DropCounts {
     /// Kernels that keep values on the stack, as where registers are spilled.
     on_stack: usize,
     refused: usize,
@@ -62,14 +62,14 @@ pub fn run<T: Target>(
     target: &mut T,
     space: &Space,
     first: Vec<Point>,
-    limits: &Limits,
+    limits: &SearchLimits,
     json: bool,
 ) -> Result<Outcome, Failure>
 where
     T::Spec: Send + Sync,
 {
     let mut ranking = Ranking::default();
-    let mut dropped = Dropped::default();
+    let mut dropped = DropCounts::default();
     let mut draws = Draws::new(limits.seed, first);
     let bar = progress::spinner();
     let some = 2 * rayon::current_num_threads();
@@ -115,7 +115,7 @@ where
     Ok(if dropped.wrong.is_empty() { Outcome::Right } else { Outcome::Wrong })
 }
 
-fn note<S>(bar: &ProgressBar, ranking: &Ranking<S>, dropped: &Dropped) {
+fn note<S>(bar: &ProgressBar, ranking: &Ranking<S>, dropped: &DropCounts) {
     let best = ranking.best(0, 1);
     let best = best.first().and_then(|found| found.quick.first());
     let best = best.map_or(String::new(), |t| format!(", best {:.0} ({:.3})", t.rate, t.ratio));
@@ -130,7 +130,7 @@ fn rank<T: Target>(
     point: Point,
     spec: T::Spec,
     ranking: &mut Ranking<T::Spec>,
-    dropped: &mut Dropped,
+    dropped: &mut DropCounts,
 ) -> Result<(), Failure> {
     let resources = match resources {
         Ok(resources) if resources.stack > 0 => {
@@ -147,7 +147,7 @@ fn rank<T: Target>(
         }
     };
     match measure(target, &spec) {
-        Ok(Some(quick)) => ranking.push(Found { spec, point, resources, quick }),
+        Ok(Some(quick)) => ranking.push(RankedSpec { spec, point, resources, quick }),
         Ok(None) => dropped.wrong.push(spec.to_string()),
         // An aligned kernel whose tile does not divide a size.
         Err(Failure::Runtime(Error::Unmet { .. })) => dropped.refused += 1,
@@ -161,7 +161,7 @@ fn rank<T: Target>(
 }
 
 /// The quick times of a spec, if its result is right.
-fn measure<T: Target>(target: &mut T, spec: &T::Spec) -> Result<Option<Vec<Timed>>, Failure> {
+fn measure<T: Target>(target: &mut T, spec: &T::Spec) -> Result<Option<Vec<SpecTime>>, Failure> {
     let (_, ok) = target.check(None, spec)?;
     if !ok {
         return Ok(None);

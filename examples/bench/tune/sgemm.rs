@@ -6,8 +6,8 @@ use gemm_bench::epilogue::{as_small, first_launch};
 use gemm_bench::gpu::Product;
 use gemm_bench::operands::Operands;
 use gemm_bench::products::Products;
-use gemm_bench::timing::{Bench, Fusion};
-use gemm_bench::tune::target::{Target, Timed};
+use gemm_bench::timing::{Fusion, GemmBench};
+use gemm_bench::tune::target::{SpecTime, Target};
 use gemm_reference::product::Size;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Batch;
@@ -41,7 +41,7 @@ impl Problems {
 /// The products at all sizes, ready to be timed.
 pub struct Sgemm<'p> {
     device: Device,
-    bench: Bench<'p>,
+    bench: GemmBench<'p>,
     proof: Operands<'p>,
     problems: Vec<Operands<'p>>,
 }
@@ -52,7 +52,7 @@ impl<'p> Sgemm<'p> {
     /// # Errors
     /// Those of the driver, and [`Failure::Missing`] without a GPU.
     pub fn new(device: &'p Device, problems: &'p Problems) -> Result<Self, Failure> {
-        let bench = Bench::new(device)?;
+        let bench = GemmBench::new(device)?;
         let bench = bench.ok_or_else(|| Failure::Missing("a search needs a GPU".to_owned()))?;
         let uploaded = problems.0.iter();
         let uploaded = uploaded.map(|(products, a, b)| Operands::new(device, a, b, *products));
@@ -128,20 +128,20 @@ impl Target for Sgemm<'_> {
         Ok(self.bench.fusion(spec, operands, rounds)?)
     }
 
-    fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<Timed, Failure> {
+    fn time(&mut self, size: usize, spec: &SgemmSpec, rounds: usize) -> Result<SpecTime, Failure> {
         let operands = &mut self.problems[size];
         let products = operands.products();
         let kernel = SgemmOf::<ByName>::new(spec.clone())?;
         operands.bring(&self.device, spec)?;
         let mut blas_c = operands.blas_c.take();
         let times = operands.launchable(&self.device, spec).and_then(|mut launchable| {
-            let peer = Product::of(operands, spec, blas_c.as_mut(), products);
+            let peer = Product::new(operands, spec, blas_c.as_mut(), products);
             self.bench.times(&kernel, &mut launchable, peer, rounds)
         });
         operands.blas_c = blas_c;
         let times = times?;
         let time = times.kernel;
         let rate = products.flops() / time / 1e6;
-        Ok(Timed { time, rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })
+        Ok(SpecTime { time, rate, ratio: times.vs_blas().unwrap_or(f64::NAN) })
     }
 }

@@ -25,9 +25,9 @@ struct Worst {
 
 /// The name of a function and what it is compared with: its value in CUDA C of a `double x`, and in
 /// Rust.
-type Reference = (&'static str, &'static str, fn(f64) -> f64);
+type FunctionReference = (&'static str, &'static str, fn(f64) -> f64);
 
-const REFERENCES: [Reference; 11] = [
+const REFERENCES: [FunctionReference; 11] = [
     ("exp", "exp(x)", f64::exp),
     ("exp2", "exp2(x)", f64::exp2),
     ("log", "log(x)", f64::ln),
@@ -75,7 +75,7 @@ fn each(name: &str, len: u32) -> Result<VerifiedKernel, Failure> {
 
 fn run() -> Result<Outcome, Failure> {
     let device = Device::auto().unwrap_or_else(|_| Device::simulator());
-    match Gpu::of(&device) {
+    match Gpu::new(&device) {
         Some(_) => println!("All 2^32 inputs on {}.\n", device.name()),
         None => println!(
             "There is no GPU: {} inputs of each function on the simulator.\n",
@@ -93,7 +93,7 @@ fn run() -> Result<Outcome, Failure> {
             sound = false;
             continue;
         };
-        let worst = match Gpu::of(&device) {
+        let worst = match Gpu::new(&device) {
             Some(gpu) => gpu::worst(gpu, &cuda::source(&each(name, THREADS)?), in_cuda)?,
             None => host::worst(&each(name, host::SAMPLE)?, *on_host)?,
         };

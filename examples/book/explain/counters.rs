@@ -3,9 +3,9 @@
 
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
-use gemm_bench::lower_bound::Least;
+use gemm_bench::lower_bound::LowerBound;
 use gemm_bench::sample;
-use gemm_bench::sample::Ran;
+use gemm_bench::sample::SampleLaunch;
 use gemm_bench::table::percent;
 use gemm_book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
@@ -18,13 +18,13 @@ const WORTH_NAMING: f64 = 0.05;
 
 /// What came of counting.
 pub enum Sample {
-    Counted(Counted),
+    Counted(SampleCounters),
     /// Why nothing was counted.
     TooLarge(String),
 }
 
 /// Counters in words.
-pub struct Counted {
+pub struct SampleCounters {
     /// The shape.
     pub shape: String,
     /// Names and values.
@@ -59,12 +59,12 @@ pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
 /// Counts what a launch does on a simulator, by its text and as compiled; of several kernels that of the one that does most.
 fn counted(
     bits: Option<u32>,
-    launch: impl Fn(&Device) -> Result<Ran, Failure>,
+    launch: impl Fn(&Device) -> Result<SampleLaunch, Failure>,
 ) -> Result<Sample, Failure> {
-    let least = Arc::new(Least::default());
+    let least = Arc::new(LowerBound::default());
     let watch: Option<Arc<dyn Watch>> = Some(least.clone());
     let compiled = Simulation { compiled: true, watch, ..Simulation::default() };
-    let Ran { shape, launched, flops, .. } = launch(&Device::simulator_of(compiled))?;
+    let SampleLaunch { shape, launched, flops, .. } = launch(&Device::simulator_of(compiled))?;
     let counts = sample::compiled_of_main(&launched)?;
     Ok(Sample::Counted(count(shape, counts, (flops, bits), least.bytes())))
 }
@@ -75,7 +75,7 @@ fn count(
     (c, compiled): (&Counters, &Compiled),
     (flops, bits): (f64, Option<u32>),
     bytes: u64,
-) -> Counted {
+) -> SampleCounters {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
     let mut lines = vec![
         ("blocks", number(c.blocks as f64)),
@@ -107,7 +107,7 @@ fn count(
         let intensity = number(flops / asked_of_memory);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    Counted { shape, lines, asked: asked((c, compiled), bits, bytes) }
+    SampleCounters { shape, lines, asked: asked((c, compiled), bits, bytes) }
 }
 
 fn sectors(c: &Counters) -> String {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 /// A line without the macro around it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Line<'t> {
+pub struct SpecLine<'t> {
     pub text: &'t str,
     pub family: Family,
     /// What to tell a user whose line either macro could take.
@@ -22,7 +22,7 @@ pub struct Line<'t> {
 ///
 /// # Errors
 /// [`Failure::Usage`] for another macro, or for two that contradict each other.
-pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
+pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure> {
     if let Some((name, text)) = parse::call(given) {
         let family = Family::ALL.into_iter().find(|family| family.macro_name() == name);
         return match (family, asked) {
@@ -36,11 +36,11 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
                 asked.word(),
                 asked.macro_name()
             ))),
-            (Some(family), _) => Ok(Line { text, family, note: None }),
+            (Some(family), _) => Ok(SpecLine { text, family, note: None }),
         };
     }
     if let Some(family) = asked {
-        return Ok(Line { text: given, family, note: None });
+        return Ok(SpecLine { text: given, family, note: None });
     }
     // A text that is none of tokens is faulty in either family.
     let entries = parse::entries(given).unwrap_or_default();
@@ -61,7 +61,7 @@ pub fn line(given: &str, asked: Option<Family>) -> Result<Line<'_>, Failure> {
         let (name, word) = (other.macro_name(), other.word());
         format!("{read}; for the other macro write {name}!({given}) or --family {word}")
     });
-    Ok(Line { text: given, family, note })
+    Ok(SpecLine { text: given, family, note })
 }
 
 /// The line that one of a family is compared with, without the macro around it.

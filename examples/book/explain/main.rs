@@ -27,7 +27,7 @@ use std::process::ExitCode;
 /// Explain what a spec becomes.
 #[derive(Debug, Parser)]
 #[command(name = "explain")]
-struct Options {
+struct ExplainOptions {
     /// The spec, as it stands in the macro, "tile: 128x128x8, thread: 8x8", or with the macro
     /// around it
     spec: String,
@@ -55,10 +55,10 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    exit(run(&Options::parse()))
+    exit(run(&ExplainOptions::parse()))
 }
 
-fn run(options: &Options) -> Result<Outcome, Failure> {
+fn run(options: &ExplainOptions) -> Result<Outcome, Failure> {
     let asks = [("--against", options.against.is_some()), ("--without", options.without.is_some())];
     if let Some((asks, _)) = asks.iter().find(|(_, is_given)| *is_given)
         && options.html.is_none()
@@ -91,7 +91,7 @@ fn run(options: &Options) -> Result<Outcome, Failure> {
 fn explain<S: gemm_dsl::Family>(
     spec: &S,
     decisions: &[Decision],
-    options: &Options,
+    options: &ExplainOptions,
     sample: impl FnOnce() -> Result<Sample, Failure>,
 ) -> Result<Outcome, Failure> {
     let program = spec.program()?;
@@ -112,7 +112,7 @@ fn explain<S: gemm_dsl::Family>(
     }
 
     writeln!(out, "\nResources and occupancy\n")?;
-    writeln!(out, "{}", resources::of(kernel, &options.arch))?;
+    writeln!(out, "{}", resources::occupancy_table(kernel, &options.arch))?;
 
     match sample()? {
         Sample::TooLarge(why) => writeln!(out, "\nCounters\n\n  {why}")?,

@@ -1,13 +1,13 @@
 //! The page of a spec.
 
-use crate::{Options, family, resources};
+use crate::{ExplainOptions, family, resources};
 use gemm_bench::cli::{Failure, Outcome, named};
 use gemm_bench::family::Family;
 use gemm_bench::report::write_line;
 use gemm_book::analysis;
 use gemm_book::analysis::Subject;
 use gemm_book::launch;
-use gemm_book::launch::Drawn;
+use gemm_book::launch::PageContent;
 use gemm_book::page;
 use serde::Serialize;
 use std::fs;
@@ -18,7 +18,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// Faults of the specs, what the simulator finds, and a file that cannot be written.
-pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, Failure> {
+pub fn write(family: Family, line: &str, options: &ExplainOptions) -> Result<Outcome, Failure> {
     let program = analysis::program(family, line)?;
     if let Some(path) = file(options) {
         check(path)?;
@@ -59,10 +59,10 @@ pub fn write(family: Family, line: &str, options: &Options) -> Result<Outcome, F
                 analysis::report(&subject),
                 || analysis::fault(&subject),
                 |drawn| match drawn {
-                    Drawn::Kernel(report) => {
+                    PageContent::Kernel(report) => {
                         put(options, report, |report| page::kernel(report, None, &[], &command))
                     }
-                    Drawn::Fault(broken) => {
+                    PageContent::Fault(broken) => {
                         put(options, broken, |broken| page::broken(broken, &of_fault))
                     }
                 },
@@ -81,7 +81,7 @@ fn check(path: &Path) -> Result<(), Failure> {
 }
 
 /// Where a page is written to, unless that is the standard output.
-fn file(options: &Options) -> Option<&Path> {
+fn file(options: &ExplainOptions) -> Option<&Path> {
     options.html.as_deref().filter(|path| path.as_os_str() != "-")
 }
 
@@ -89,7 +89,7 @@ fn file(options: &Options) -> Option<&Path> {
 ///
 /// # Errors
 /// A spec that no shell takes: one with a zero byte.
-fn command(given: &[(&str, Option<String>)], options: &Options) -> Result<String, Failure> {
+fn command(given: &[(&str, Option<String>)], options: &ExplainOptions) -> Result<String, Failure> {
     let family = options.family.map(|family| family.word().to_owned());
     let mut words = vec!["explain", "--html", "FILE"];
     for (name, value) in
@@ -103,7 +103,7 @@ fn command(given: &[(&str, Option<String>)], options: &Options) -> Result<String
 
 /// Writes what was found into the file, or to the standard output.
 fn put<T: Serialize>(
-    options: &Options,
+    options: &ExplainOptions,
     found: &T,
     page: impl FnOnce(&T) -> Result<String, askama::Error>,
 ) -> Result<Outcome, Failure> {

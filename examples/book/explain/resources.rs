@@ -3,7 +3,7 @@
 use gemm_bench::table;
 use gemm_bench::table::{Table, number, text};
 use gemm_book::occupancy::Registers;
-use gemm_book::report::Refused;
+use gemm_book::report::UncompiledArch;
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use gemm_dsl::{cuda, ir::VerifiedKernel};
 use gemm_perf::occupancy::{Block, Limit, limits, occupancy};
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 /// A table of what the kernel occupies on some architectures, all that are known if none is named;
 /// or what must be installed to know.
-pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
+pub fn occupancy_table(kernel: &VerifiedKernel, archs: &[u32]) -> String {
     let mut table = Table::new([
         text("arch"),
         number("registers"),
@@ -38,7 +38,7 @@ pub fn of(kernel: &VerifiedKernel, archs: &[u32]) -> String {
 }
 
 /// What the compiler says on each architecture that it compiles the kernel for, and why it says nothing on the others.
-pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec<Refused>) {
+pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec<UncompiledArch>) {
     let (mut known, mut refused) = (Vec::new(), Vec::new());
     for (sm, found) in compiled(kernel, archs) {
         match found {
@@ -48,11 +48,11 @@ pub fn registers(kernel: &VerifiedKernel, archs: &[u32]) -> (Vec<Registers>, Vec
             }
             Err(Error::NvrtcMissing { .. }) => {
                 let why = "NVRTC, the CUDA compiler library, was not found".to_owned();
-                return (Vec::new(), vec![Refused { arch: None, why }]);
+                return (Vec::new(), vec![UncompiledArch { arch: None, why }]);
             }
             Err(other) => {
                 let arch = Some(of_kernel(kernel, sm.arch).to_string());
-                refused.push(Refused { arch, why: first_line(&other) });
+                refused.push(UncompiledArch { arch, why: first_line(&other) });
             }
         }
     }

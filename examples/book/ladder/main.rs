@@ -18,15 +18,15 @@ mod stage;
 
 use clap::Parser;
 use gemm_bench::cli::{Failure, Outcome, exit, seed_or_new};
-use gemm_bench::ladder::options::Options;
+use gemm_bench::ladder::options::LadderOptions;
 use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit(run(Options::parse()))
+    exit(run(LadderOptions::parse()))
 }
 
-fn run(options: Options) -> Result<Outcome, Failure> {
+fn run(options: LadderOptions) -> Result<Outcome, Failure> {
     if let Some(folder) = &options.html {
         return book::write(folder);
     }

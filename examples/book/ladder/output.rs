@@ -1,7 +1,7 @@
 //! Where results go: JSON lines or tables on the standard output.
 
 use gemm_bench::cli::Failure;
-use gemm_bench::report::{Row, write_line};
+use gemm_bench::report::{StageRow, write_line};
 use gemm_bench::table::Table;
 use std::io::Write;
 
@@ -26,7 +26,7 @@ impl Output {
     }
 
     /// Writes a result, if results are written one by one.
-    pub fn row(&mut self, row: &Row) -> Result<(), Failure> {
+    pub fn row(&mut self, row: &StageRow) -> Result<(), Failure> {
         if self.json {
             write_line(&mut std::io::stdout().lock(), row)?;
         }

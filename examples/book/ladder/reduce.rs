@@ -3,12 +3,12 @@
 mod table;
 
 use crate::output::Output;
-use crate::stage::{ROUNDS, Ran};
+use crate::stage::{ROUNDS, StageOutcome};
 use gemm_bench::cli::{Failure, Outcome, device_label};
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
 use gemm_bench::ladder::options::{ReduceInput, ReduceJob};
 use gemm_bench::plot;
-use gemm_bench::report::{CounterRow, Row};
+use gemm_bench::report::{CounterRow, StageRow};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::stages::{self, Stage};
@@ -39,10 +39,10 @@ pub fn catalogue(job: &ReduceJob) -> Vec<Stage<ReduceSpec>> {
 }
 
 /// The stages with what came of them.
-type Rows = [(Stage<ReduceSpec>, Ran<Reduced>)];
+type ReduceRows = [(Stage<ReduceSpec>, StageOutcome<ReduceResult>)];
 
 /// The result of a stage.
-struct Reduced {
+struct ReduceResult {
     value: f32,
     verdict: Verdict,
     counters: Option<Counters>,
@@ -50,7 +50,7 @@ struct Reduced {
 }
 
 /// What the times of a GPU are taken with and compared with.
-struct Bench<'d> {
+struct ReduceBench<'d> {
     timer: Timer<'d>,
     /// 10^9 bytes a second.
     read_rate: f64,
@@ -82,12 +82,12 @@ pub fn run(
     let name = device_label(device);
     output.say(&format!("{} of {n} values on {name} ({origin})", job.op))?;
 
-    let bench = match Gpu::of(device) {
+    let bench = match Gpu::new(device) {
         None => None,
         Some(gpu) => {
             let timer = Timer::new(gpu)?;
             let read_rate = read_rate(gpu, &timer)?;
-            Some(Bench { timer, read_rate })
+            Some(ReduceBench { timer, read_rate })
         }
     };
     let input = device.upload(&elements)?;
@@ -95,7 +95,8 @@ pub fn run(
     let mut rows = Vec::new();
     for (stage, plan) in stages {
         bar.set_message(stage.name);
-        let ran = Ran::from(reduce(&stage, &plan, device, &input, &truth, bench.as_ref()))?;
+        let ran =
+            StageOutcome::from(reduce(&stage, &plan, device, &input, &truth, bench.as_ref()))?;
         bar.inc(1);
         if let Some(message) = ran.message() {
             bar.suspend(|| eprintln!("{}: {message}", stage.name));
@@ -148,8 +149,8 @@ fn reduce(
     device: &Device,
     input: &Buffer,
     truth: &Truth,
-    bench: Option<&Bench<'_>>,
-) -> Result<Reduced, Error> {
+    bench: Option<&ReduceBench<'_>>,
+) -> Result<ReduceResult, Error> {
     let kernel = ReduceKernel::new(stage.spec.clone())?;
     // What is not written stays a NaN.
     let mut value = device.upload(&[f32::NAN])?;
@@ -163,7 +164,7 @@ fn reduce(
         }
     };
     let counters = launched.counters().copied();
-    Ok(Reduced { value: result, verdict: truth.judge(plan, result), counters, time_ms })
+    Ok(ReduceResult { value: result, verdict: truth.judge(plan, result), counters, time_ms })
 }
 
 fn rate(time_ms: Option<f64>, n: usize) -> Option<f64> {
@@ -172,14 +173,14 @@ fn rate(time_ms: Option<f64>, n: usize) -> Option<f64> {
 
 fn row(
     stage: &Stage<ReduceSpec>,
-    ran: &Ran<Reduced>,
+    ran: &StageOutcome<ReduceResult>,
     device: &str,
     n: usize,
     truth: &Truth,
-) -> Row {
+) -> StageRow {
     let done = ran.done();
     let time_ms = done.and_then(|done| done.time_ms);
-    Row {
+    StageRow {
         ladder: "reduce",
         index: stage.index,
         stage: stage.name,

@@ -3,14 +3,14 @@
 mod table;
 
 use crate::output::Output;
-use crate::stage::{ROUNDS, Ran};
+use crate::stage::{ROUNDS, StageOutcome};
 use gemm_bench::cli::{Failure, Outcome, device_label};
 use gemm_bench::gpu::Product;
 use gemm_bench::ladder::options::{SgemmInput, SgemmJob};
 use gemm_bench::operands::Operands;
 use gemm_bench::products::Products;
-use gemm_bench::report::{CounterRow, ProductRow, Row};
-use gemm_bench::timing::{Bench, Fusion, Times};
+use gemm_bench::report::{CounterRow, ProductRow, StageRow};
+use gemm_bench::timing::{Fusion, GemmBench, KernelTimes};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::stages::Stage;
 use gemm_reference::product::{Size, Verdict};
@@ -35,25 +35,25 @@ pub fn stages(job: &SgemmJob) -> Vec<Stage<SgemmSpec>> {
 }
 
 /// A stage with what came of it.
-type Rows = Vec<(Stage<SgemmSpec>, Ran<Multiplied>)>;
+type SgemmRows = Vec<(Stage<SgemmSpec>, StageOutcome<SgemmResult>)>;
 
 /// All stages at one size.
 struct Rung {
     products: Products,
-    rows: Rows,
+    rows: SgemmRows,
 }
 
 /// The result of a stage.
-struct Multiplied {
+struct SgemmResult {
     verdict: Verdict,
     counters: Option<Counters>,
-    times: Option<Times>,
+    times: Option<KernelTimes>,
     /// What an epilogue costs, if the stage has one and times are taken.
     fusion: Option<Fusion>,
 }
 
 /// Two matrices on the host, or those of a batch.
-struct Problem {
+struct SgemmProblem {
     a: Vec<f32>,
     b: Vec<f32>,
     products: Products,
@@ -74,7 +74,7 @@ pub fn run(
     for stage in &stages {
         stage.spec.plan()?;
     }
-    let bench = Bench::new(device)?;
+    let bench = GemmBench::new(device)?;
     let name = device_label(device);
     let mut rungs = Vec::new();
     for problem in problems(job, device, seed) {
@@ -110,14 +110,14 @@ fn problems<'j>(
     job: &'j SgemmJob,
     device: &Device,
     seed: u64,
-) -> Box<dyn Iterator<Item = Result<Problem, Failure>> + 'j> {
+) -> Box<dyn Iterator<Item = Result<SgemmProblem, Failure>> + 'j> {
     let batch = job.batch;
     let random = move |size: Size| {
         let products = Products { size, batch };
         let [a, b, _] = products.elements()?;
         let a = data::uniform(seed, a, -1.0, 1.0);
         let b = data::uniform(seed.wrapping_add(1), b, -1.0, 1.0);
-        Ok(Problem { a, b, products, origin: format!("seed {seed}") })
+        Ok(SgemmProblem { a, b, products, origin: format!("seed {seed}") })
     };
     let defaults = match (device.is_simulator(), batch) {
         (true, None) => &SIMULATOR_SIZES[..],
@@ -145,7 +145,7 @@ fn problems<'j>(
             }
             let size = Size { m: left.rows, n: right.cols, k: left.cols };
             let products = Products::single(size);
-            Ok(Problem { a: left.elements, b: right.elements, products, origin })
+            Ok(SgemmProblem { a: left.elements, b: right.elements, products, origin })
         })),
     }
 }
@@ -153,9 +153,9 @@ fn problems<'j>(
 /// Runs every stage at one size.
 fn rung(
     stages: &[Stage<SgemmSpec>],
-    problem: &Problem,
+    problem: &SgemmProblem,
     device: &Device,
-    bench: Option<&Bench<'_>>,
+    bench: Option<&GemmBench<'_>>,
     output: &mut Output,
     bar: &ProgressBar,
 ) -> Result<Rung, Failure> {
@@ -164,7 +164,7 @@ fn rung(
     let mut rows = Vec::new();
     for stage in stages {
         bar.set_message(stage.name);
-        let ran = Ran::from(multiply(stage, device, &mut operands, bench))?;
+        let ran = StageOutcome::from(multiply(stage, device, &mut operands, bench))?;
         bar.inc(1);
         if let Some(message) = ran.message() {
             bar.suspend(|| eprintln!("{}: {message}", stage.name));
@@ -184,8 +184,8 @@ fn multiply(
     stage: &Stage<SgemmSpec>,
     device: &Device,
     operands: &mut Operands<'_>,
-    bench: Option<&Bench<'_>>,
-) -> Result<Multiplied, Error> {
+    bench: Option<&GemmBench<'_>>,
+) -> Result<SgemmResult, Error> {
     let products = operands.products();
     let kernel = Sgemm::<ByName>::new(stage.spec.clone())?;
     operands.bring(device, &stage.spec)?;
@@ -196,7 +196,7 @@ fn multiply(
         None => None,
         Some(_) if products.flops() == 0.0 => None,
         Some(bench) => {
-            let peer = Product::of(operands, &stage.spec, blas_c.as_mut(), products);
+            let peer = Product::new(operands, &stage.spec, blas_c.as_mut(), products);
             Some(bench.times(&kernel, &mut launchable, peer, ROUNDS)?)
         }
     };
@@ -206,7 +206,7 @@ fn multiply(
         (Some(bench), Some(_)) => bench.fusion(&stage.spec, operands, ROUNDS)?,
         _ => None,
     };
-    Ok(Multiplied { verdict, counters: launched.counters().copied(), times, fusion })
+    Ok(SgemmResult { verdict, counters: launched.counters().copied(), times, fusion })
 }
 
 fn gflops(time_ms: f64, products: Products) -> f64 {
@@ -215,16 +215,16 @@ fn gflops(time_ms: f64, products: Products) -> f64 {
 
 fn row(
     stage: &Stage<SgemmSpec>,
-    ran: &Ran<Multiplied>,
+    ran: &StageOutcome<SgemmResult>,
     device: &Device,
     products: Products,
-) -> Row {
+) -> StageRow {
     let done = ran.done();
     let verdict = done.map(|done| done.verdict);
     let times = done.and_then(|done| done.times);
     let fusion = done.and_then(|done| done.fusion);
     let max_err = verdict.map(|verdict| verdict.error);
-    Row {
+    StageRow {
         ladder: "sgemm",
         index: stage.index,
         stage: stage.name,

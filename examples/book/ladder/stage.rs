@@ -7,7 +7,7 @@ use gemm_runtime::Error;
 pub const ROUNDS: usize = 20;
 
 /// How a stage fared.
-pub enum Ran<T> {
+pub enum StageOutcome<T> {
     /// It ran; whether its result is right is another matter.
     Done(T),
     /// This device lacks what it needs.
@@ -16,7 +16,7 @@ pub enum Ran<T> {
     Failed(String),
 }
 
-impl<T> Ran<T> {
+impl<T> StageOutcome<T> {
     /// Sorts the errors of a stage.
     ///
     /// # Errors

@@ -3,9 +3,9 @@
 use super::report::Counter;
 use super::resources;
 use super::views::Views;
-use crate::analysis::{At, Looked, Spec, entries, internal};
+use crate::analysis::{Observation, SampleShape, Spec, entries, internal};
 use crate::diff;
-use crate::diff::{By, Delta, Hunk};
+use crate::diff::{CountBasis, Delta, Hunk};
 use crate::times;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
@@ -16,20 +16,20 @@ use std::sync::OnceLock;
 
 /// A key, and what it costs to leave it out.
 #[derive(Clone, Debug, Serialize)]
-pub struct Entry {
+pub struct AblationEntry {
     /// As it is written.
     pub key: String,
     /// What becomes of the kernel.
-    pub without: Without,
+    pub without: AblatedKernel,
     /// How long both took, of those that were measured.
-    pub measured: Option<Compared>,
+    pub measured: Option<TimeComparison>,
     /// Registers of a thread on an H200 with the key and without it, where both were compiled.
     pub registers: Option<[u32; 2]>,
 }
 
 /// Times of two kernels at a size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Compared {
+pub struct TimeComparison {
     /// Rows, columns and terms of a product, or the elements that are reduced.
     pub n: u64,
     /// Milliseconds with the key, and without it.
@@ -39,11 +39,11 @@ pub struct Compared {
 /// A kernel without one of its keys.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Without {
+pub enum AblatedKernel {
     /// It counts otherwise.
     Counts(Vec<Delta>),
     /// No counter sees it: it changes when things happen, or where.
-    Unseen(Unseen),
+    Unseen(Evidence),
     /// It is the same kernel.
     Same,
     /// It does not take what this one does: what its launch says.
@@ -54,7 +54,7 @@ pub enum Without {
 
 /// What shows a change that no counter sees.
 #[derive(Clone, Debug, Serialize)]
-pub struct Unseen {
+pub struct Evidence {
     /// The parts of a page that say something else of the kernel without the key.
     pub views: Vec<&'static str>,
     /// Where its text differs, from that without the key to that with it: the first lines.
@@ -70,20 +70,20 @@ const LINES: usize = 16;
 ///
 /// # Errors
 /// What a launch without one of them finds; that its spec is faulty is no error.
-pub(super) fn of(
+pub(super) fn ablations(
     family: Family,
     (spec, line): (&Spec, &str),
-    at: At,
-    looked: &Looked,
-) -> Result<Vec<Entry>, Failure> {
+    at: SampleShape,
+    looked: &Observation,
+) -> Result<Vec<AblationEntry>, Failure> {
     let all = entries(line)?;
     let with = looked.counts()?;
     // What there is to see is looked at once, where some key needs it.
     let views = OnceLock::new();
-    let unseen = |without: &Spec| -> Result<Without, Failure> {
-        let own = views.get_or_init(|| Views::of(spec, looked).map_err(|error| error.to_string()));
+    let unseen = |without: &Spec| -> Result<AblatedKernel, Failure> {
+        let own = views.get_or_init(|| Views::new(spec, looked).map_err(|error| error.to_string()));
         let own = own.as_ref().map_err(|error| internal(error))?;
-        Ok(unseen(own, &Views::of(without, &without.look(at)?)?))
+        Ok(unseen(own, &Views::new(without, &without.look(at)?)?))
     };
     let entry = |left_out: usize| {
         let rest = all.iter().enumerate().filter(|(i, _)| *i != left_out);
@@ -94,50 +94,53 @@ pub(super) fn of(
             Ok((counts, without)) => {
                 // Base and now change places: what leaving it out costs.
                 let deltas = diff::counters(&with, &counts);
-                if deltas.is_empty() { unseen(&without)? } else { Without::Counts(deltas) }
+                if deltas.is_empty() { unseen(&without)? } else { AblatedKernel::Counts(deltas) }
             }
             Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
-                Without::None(first_line(&faults.to_string()))
+                AblatedKernel::None(first_line(&faults.to_string()))
             }
-            Err(Failure::Runtime(Error::Unmet(unmet))) => Without::Refused(unmet.to_string()),
+            Err(Failure::Runtime(Error::Unmet(unmet))) => AblatedKernel::Refused(unmet.to_string()),
             Err(other) => return Err(other),
         };
         let measured = match without {
-            Without::Counts(_) | Without::Unseen(_) => compared([line, &rest], family),
+            AblatedKernel::Counts(_) | AblatedKernel::Unseen(_) => compared([line, &rest], family),
             _ => None,
         };
         let registers = match without {
-            Without::None(_) => None,
+            AblatedKernel::None(_) => None,
             _ => registers([line, &rest], family),
         };
-        Ok(Entry { key: all[left_out].clone(), without, measured, registers })
+        Ok(AblationEntry { key: all[left_out].clone(), without, measured, registers })
     };
-    let ledger: Result<Vec<Entry>, Failure> = (0..all.len()).into_par_iter().map(entry).collect();
+    let ledger: Result<Vec<AblationEntry>, Failure> =
+        (0..all.len()).into_par_iter().map(entry).collect();
     let mut ledger = ledger?;
     // The one without which most is executed or moved comes first, and what is no kernel last.
     ledger.sort_by_key(|entry| match &entry.without {
-        Without::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
-        Without::Unseen(_) => (1, std::cmp::Reverse(0)),
-        Without::Same | Without::Refused(_) | Without::None(_) => (2, std::cmp::Reverse(0)),
+        AblatedKernel::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
+        AblatedKernel::Unseen(_) => (1, std::cmp::Reverse(0)),
+        AblatedKernel::Same | AblatedKernel::Refused(_) | AblatedKernel::None(_) => {
+            (2, std::cmp::Reverse(0))
+        }
     });
     Ok(ledger)
 }
 
 /// What shows the change between two kernels that count the same.
-fn unseen(with: &Views, without: &Views) -> Without {
+fn unseen(with: &Views, without: &Views) -> AblatedKernel {
     if with.is_same_kernel(without) {
-        return Without::Same;
+        return AblatedKernel::Same;
     }
     let (text, more) = diff::first_hunks(&without.text, &with.text, LINES);
-    Without::Unseen(Unseen { views: with.differing(without), text, more })
+    AblatedKernel::Unseen(Evidence { views: with.differing(without), text, more })
 }
 
 /// The times of two lines at the largest size at which both were measured.
-fn compared(lines: [&str; 2], family: Family) -> Option<Compared> {
+fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
     let [with, without] = lines.map(|line| times::of_line(family, line));
     let both = with.iter().filter_map(|one| {
         let other = without.iter().find(|other| other.n == one.n)?;
-        Some(Compared { n: one.n, milliseconds: [one.milliseconds, other.milliseconds] })
+        Some(TimeComparison { n: one.n, milliseconds: [one.milliseconds, other.milliseconds] })
     });
     both.max_by_key(|compared| compared.n)
 }
@@ -169,7 +172,7 @@ fn weight(deltas: &[Delta]) -> u64 {
     let grown = |delta: &Delta| delta.now.saturating_sub(delta.before) * 100 / delta.before.max(1);
     let takes_time = |delta: &&Delta| {
         COSTS.iter().any(|cost| delta.is_compiled(cost))
-            || delta.by == By::TextAlone && delta.is(Counter::SharedWavefronts)
+            || delta.by == CountBasis::TextAlone && delta.is(Counter::SharedWavefronts)
     };
     deltas.iter().filter(takes_time).map(grown).max().unwrap_or(0)
 }
@@ -182,10 +185,10 @@ fn first_line(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn ledger(family: Family, line: &str) -> Vec<Entry> {
+    fn ledger(family: Family, line: &str) -> Vec<AblationEntry> {
         let spec = Spec::parse(family, line).expect("a spec");
         let at = spec.at().expect("a shape");
-        of(family, (&spec, line), at, &spec.look(at).expect("a launch")).expect("a ledger")
+        ablations(family, (&spec, line), at, &spec.look(at).expect("a launch")).expect("a ledger")
     }
 
     /// What was measured with a key and without it is said, whether or not counters see it.
@@ -210,7 +213,7 @@ mod tests {
         let line = "tile: 16x16x16, thread: 4x4, batch: strided, products: 4";
         let ledger = ledger(Family::Sgemm, line);
         let products = ledger.iter().find(|entry| entry.key == "products: 4").expect("the key");
-        let Without::Counts(deltas) = &products.without else { panic!("{products:?}") };
+        let AblatedKernel::Counts(deltas) = &products.without else { panic!("{products:?}") };
         let of = |name| deltas.iter().find(|delta| delta.is_compiled(name)).expect("a count");
         let instructions = of("instructions");
         assert!(3 * instructions.before < 2 * instructions.now, "{instructions:?}");
@@ -225,9 +228,9 @@ mod tests {
             let found = ledger(Family::Sgemm, line).into_iter().find(|entry| entry.key == key);
             found.expect("the key").without
         };
-        assert!(matches!(of("block: 16x16, unroll: 4", "block: 16x16"), Without::Same));
+        assert!(matches!(of("block: 16x16, unroll: 4", "block: 16x16"), AblatedKernel::Same));
         let unseen = |line: &str, key: &str| match of(line, key) {
-            Without::Unseen(unseen) => unseen,
+            AblatedKernel::Unseen(unseen) => unseen,
             other => panic!("{other:?}"),
         };
         let bounds = "tile: 64x64x8, thread: 4x4, double_buffer, blocks_per_sm: 2";
@@ -245,9 +248,11 @@ mod tests {
         let [with, without] = [spread, spread.trim_end_matches(", spread: 2")].map(|line| {
             let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
             let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-            Views::of(&spec, &looked).expect("views")
+            Views::new(&spec, &looked).expect("views")
         });
-        let Without::Unseen(unseen) = unseen(&with, &without) else { panic!("another kernel") };
+        let AblatedKernel::Unseen(unseen) = unseen(&with, &without) else {
+            panic!("another kernel")
+        };
         assert!(unseen.views.contains(&"pipeline") && !unseen.views.contains(&"order"));
     }
 }

@@ -2,12 +2,12 @@
 
 mod recorder;
 use super::occupancy::{self, Registers};
-use super::report::{Decision, Fallback, Refused, Report};
+use super::report::{Decision, Fallback, Report, UncompiledArch};
 use super::steps::{self, Steps};
 use super::{access, edges, memory, pipeline, source, sync, units, views};
 use crate::diff::Counts;
 use crate::fault;
-use crate::fault::Broken;
+use crate::fault::FaultReport;
 use crate::{
     ablation, comparison, deviations, diff, omissions, ownership, partials, raster, suggestion,
     summary, times, wgmma,
@@ -17,7 +17,7 @@ use gemm_bench::epilogue::few;
 use gemm_bench::family::Family;
 use gemm_bench::products::Products;
 use gemm_bench::sample;
-use gemm_bench::sample::{Arrays, Ran};
+use gemm_bench::sample::{Arrays, SampleLaunch};
 pub(super) use gemm_draw::counters::counted;
 use gemm_draw::metrics;
 use gemm_dsl::Family as _;
@@ -28,7 +28,7 @@ use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
 use gemm_runtime::{Compiled, Device, Error, ReduceSpec, SgemmSpec};
-use recorder::{Eye, Kept};
+use recorder::{Recorder, Recording};
 use std::sync::Arc;
 
 /// What a report is made of.
@@ -49,9 +49,9 @@ pub struct Subject {
     /// And of what it is compared with.
     pub of_base: Vec<Registers>,
     /// Why it has not, where it was asked.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<UncompiledArch>,
     /// How long it took on the device that was measured.
-    pub times: Vec<times::Timed>,
+    pub times: Vec<times::ProgramTimes>,
 }
 
 impl Subject {
@@ -80,7 +80,7 @@ pub(super) enum Spec {
 
 /// A shape that a spec is simulated at.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum At {
+pub(super) enum SampleShape {
     Arrays(Arrays),
     Products(Products),
     /// Of as few products as a spec takes.
@@ -94,13 +94,13 @@ const CHANGED: usize = 96;
 const ALL: fn([u32; 3]) -> u32 = |grid| grid.iter().product();
 
 /// A launch that was looked on at.
-pub(super) struct Looked {
+pub(super) struct Observation {
     pub(super) kernel: VerifiedKernel,
     pub(super) grid: [u32; 3],
     pub(super) profile: Profile,
     pub(super) trace: Trace,
     pub(super) arguments: Arguments,
-    pub(super) ran: Ran,
+    pub(super) ran: SampleLaunch,
 }
 
 impl Spec {
@@ -138,20 +138,20 @@ impl Spec {
     }
 
     /// Where it is simulated.
-    pub(super) fn at(&self) -> Result<At, Failure> {
+    pub(super) fn at(&self) -> Result<SampleShape, Failure> {
         let shape = match self {
-            Self::Reduce(spec) => sample::arrays(&spec.plan()?).map(At::Arrays),
-            Self::Sgemm(spec) => sample::products(&spec.plan()?).map(At::Products),
+            Self::Reduce(spec) => sample::arrays(&spec.plan()?).map(SampleShape::Arrays),
+            Self::Sgemm(spec) => sample::products(&spec.plan()?).map(SampleShape::Products),
         };
         shape.map_err(Failure::Usage)
     }
 
     /// Where it is simulated beside another one: at a shape that both take.
-    fn at_beside(&self, other: &Self) -> Result<At, Failure> {
+    fn at_beside(&self, other: &Self) -> Result<SampleShape, Failure> {
         match (self, other) {
             (Self::Sgemm(own), Self::Sgemm(other)) => {
                 let products = sample::products_of_both(&own.plan()?, &other.plan()?);
-                products.map(At::Products).map_err(Failure::Usage)
+                products.map(SampleShape::Products).map_err(Failure::Usage)
             }
             _ => self.at(),
         }
@@ -205,29 +205,39 @@ impl Spec {
         }
     }
 
-    fn launch(&self, at: At, device: &Device) -> Result<Ran, Failure> {
+    fn launch(&self, at: SampleShape, device: &Device) -> Result<SampleLaunch, Failure> {
         match (self, self.taken(at)) {
-            (Self::Reduce(spec), At::Arrays(arrays)) => sample::reduce(spec, arrays, device),
-            (Self::Sgemm(spec), At::Products(products)) => sample::product(spec, products, device),
-            (Self::Sgemm(spec), At::Size(size)) => sample::product(spec, few(spec, size)?, device),
+            (Self::Reduce(spec), SampleShape::Arrays(arrays)) => {
+                sample::reduce(spec, arrays, device)
+            }
+            (Self::Sgemm(spec), SampleShape::Products(products)) => {
+                sample::product(spec, products, device)
+            }
+            (Self::Sgemm(spec), SampleShape::Size(size)) => {
+                sample::product(spec, few(spec, size)?, device)
+            }
             _ => Err(internal("a shape of the other family").into()),
         }
     }
 
     /// What one launch takes of a shape: of several products one, where it is of no batch.
-    fn taken(&self, at: At) -> At {
+    fn taken(&self, at: SampleShape) -> SampleShape {
         match (self, at) {
-            (Self::Sgemm(spec), At::Products(Products { size, .. })) if spec.batch.is_none() => {
-                At::Products(Products::single(size))
+            (Self::Sgemm(spec), SampleShape::Products(Products { size, .. }))
+                if spec.batch.is_none() =>
+            {
+                SampleShape::Products(Products::single(size))
             }
             _ => at,
         }
     }
 
     /// Launches for all of a shape: one, but as many as there are products where it is of no batch.
-    fn launches(&self, at: At) -> usize {
+    fn launches(&self, at: SampleShape) -> usize {
         match (self, at) {
-            (Self::Sgemm(spec), At::Products(products)) if spec.batch.is_none() => products.count(),
+            (Self::Sgemm(spec), SampleShape::Products(products)) if spec.batch.is_none() => {
+                products.count()
+            }
             _ => 1,
         }
     }
@@ -241,38 +251,45 @@ impl Spec {
     }
 
     /// Launches it, and looks on at the first block of the kernel that does most.
-    pub(super) fn look(&self, at: At) -> Result<Looked, Failure> {
-        let seen = self.watched(at, Eye::new(|_| 1))?;
+    pub(super) fn look(&self, at: SampleShape) -> Result<Observation, Failure> {
+        let seen = self.watched(at, Recorder::new(|_| 1))?;
         let (looked, _) = seen.ok_or_else(|| internal("the main launch was not seen"))?;
         Ok(looked)
     }
 
     /// The same of all blocks: with what happened in those behind the first.
-    pub(super) fn look_at_all(&self, at: At) -> Result<(Looked, Vec<Trace>), Failure> {
-        let seen = self.watched(at, Eye::new(ALL))?;
+    pub(super) fn look_at_all(
+        &self,
+        at: SampleShape,
+    ) -> Result<(Observation, Vec<Trace>), Failure> {
+        let seen = self.watched(at, Recorder::new(ALL))?;
         Ok(seen.ok_or_else(|| internal("the main launch was not seen"))?)
     }
 
     /// The same of the kernel that it prefers, whether or not that does most; none where it is not launched.
     pub(super) fn look_at_preferred(
         &self,
-        at: At,
-    ) -> Result<Option<(Looked, Vec<Trace>)>, Failure> {
+        at: SampleShape,
+    ) -> Result<Option<(Observation, Vec<Trace>)>, Failure> {
         let name = self.program()?.preferred().name.clone();
-        self.watched(at, Eye::new(ALL).at(name))
+        self.watched(at, Recorder::new(ALL).at(name))
     }
 
-    fn watched(&self, at: At, eye: Eye) -> Result<Option<(Looked, Vec<Trace>)>, Failure> {
+    fn watched(
+        &self,
+        at: SampleShape,
+        eye: Recorder,
+    ) -> Result<Option<(Observation, Vec<Trace>)>, Failure> {
         let eye = Arc::new(eye);
         let ran = self.launch(at, &eye.device())?;
-        Ok(eye.seen().map(|Kept { kernel, grid, profile, trace, others, arguments }| {
-            (Looked { kernel, grid, profile, trace, arguments, ran }, others)
+        Ok(eye.seen().map(|Recording { kernel, grid, profile, trace, others, arguments }| {
+            (Observation { kernel, grid, profile, trace, arguments, ran }, others)
         }))
     }
 
     /// Launches it, and draws the fault of the kernel that comes to one.
-    fn fault(&self, family: Family, at: At) -> Result<Option<Broken>, Failure> {
-        let eye = Arc::new(Eye::new(|_| 1));
+    fn fault(&self, family: Family, at: SampleShape) -> Result<Option<FaultReport>, Failure> {
+        let eye = Arc::new(Recorder::new(|_| 1));
         match (self.launch(at, &eye.device()), eye.failed()) {
             (Err(_), Some(failed)) => failed.drawn((family.macro_name(), self.line())),
             _ => Ok(None),
@@ -280,7 +297,7 @@ impl Spec {
     }
 
     /// What is counted of it at a shape, of all its launches.
-    pub(super) fn counts(&self, at: At) -> Result<Counts, Failure> {
+    pub(super) fn counts(&self, at: SampleShape) -> Result<Counts, Failure> {
         let ran = self.launch(at, &Device::simulator_compiled())?;
         let (text, compiled) = sample::compiled_of_main(&ran.launched)?;
         Ok(Counts { text: *text, compiled: *compiled }.times(self.launches(at)))
@@ -290,7 +307,7 @@ impl Spec {
 /// The instructions that a launch may execute which does what another one has done.
 const INSTRUCTIONS: u64 = 1 << 36;
 
-impl Looked {
+impl Observation {
     /// What was counted of it.
     pub(super) fn counts(&self) -> Result<Counts, Failure> {
         Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
@@ -332,7 +349,7 @@ pub fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
 ///
 /// # Errors
 /// As those of [`report`], a line without a synchronisation, and one that the launch does not need.
-pub fn without(subject: &Subject, line: usize) -> Result<Broken, Failure> {
+pub fn without(subject: &Subject, line: usize) -> Result<FaultReport, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let looked = spec.look(spec.at()?)?;
     fault::without((subject.family.macro_name(), spec.line()), &looked, line)
@@ -342,7 +359,7 @@ pub fn without(subject: &Subject, line: usize) -> Result<Broken, Failure> {
 ///
 /// # Errors
 /// Faults of the spec, and a block that is too large to simulate.
-pub fn fault(subject: &Subject) -> Result<Option<Broken>, Failure> {
+pub fn fault(subject: &Subject) -> Result<Option<FaultReport>, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     spec.fault(subject.family, spec.at()?)
 }
@@ -377,8 +394,9 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             })?;
             let cuda::Listing { text, lines, .. } = cuda::listing(&theirs.kernel);
             let (hunks, more) = diff::first_hunks(&text, &listing.text, CHANGED);
-            beside = comparison::of(&access::all(&theirs.kernel, &lines, &theirs.trace), &accesses);
-            Some(diff::Change {
+            beside =
+                comparison::compare(&access::all(&theirs.kernel, &lines, &theirs.trace), &accesses);
+            Some(diff::KernelDiff {
                 base: title.clone(),
                 line: base.clone(),
                 keys: diff::keys(&entries(&other.line())?, &entries(&line)?),
@@ -405,19 +423,19 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let named = ownership::named(&looked)?;
     let counts = looked.compiled()?;
     let fallback = spec.fallback()?.filter(|_| !subject.of_fallback.is_empty());
-    let memory = memory::of(&looked)?;
+    let memory = memory::traffic(&looked)?;
     let least = memory.operands;
     let folds = match subject.family {
-        Family::Reduce => partials::of(&looked, &listing)?,
+        Family::Reduce => partials::partials(&looked, &listing)?,
         Family::Sgemm => None,
     };
-    let (order, no_order) = match raster::of(&spec)? {
+    let (order, no_order) = match raster::block_order(&spec)? {
         Ok(order) => (Some(order), None),
         Err(why) => (None, Some(why)),
     };
     let steps = match spec.is_of_lists() {
         true => Steps::default(),
-        false => steps::of(kernel, &listing, &looked.trace, named.as_ref()),
+        false => steps::steps(kernel, &listing, &looked.trace, named.as_ref()),
     };
     let mut report = Report {
         family: subject.family.macro_name(),
@@ -449,28 +467,28 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
             residents: occupancy::all(&kernel, &subject.of_fallback),
         }),
         refused: subject.refused.clone(),
-        ledger: ablation::of(subject.family, (&spec, &line), spec.taken(at), &looked)?,
+        ledger: ablation::ablations(subject.family, (&spec, &line), spec.taken(at), &looked)?,
         pipelines: pipeline::all(kernel, &looked.trace),
-        owners: named.as_ref().and_then(|named| ownership::of(kernel, named, &looked.trace)),
+        owners: named.as_ref().and_then(|named| ownership::ownership(kernel, named, &looked.trace)),
         steps,
         no_folds: match subject.family {
             Family::Reduce if folds.is_none() => Some(partials::NONE),
             _ => None,
         },
         folds,
-        tensor: wgmma::of(kernel, &looked.trace)
+        tensor: wgmma::tiles(kernel, &looked.trace)
             .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
-        edges: edges::of(&spec, &looked, &listing)?,
+        edges: edges::edges(&spec, &looked, &listing)?,
         no_edges: edges::none(&spec)?,
         order,
         undrawn: Vec::new(),
-        syncs: sync::of(&looked, &listing)?,
+        syncs: sync::trials(&looked, &listing)?,
         counters,
         change,
         beside,
         line,
     };
-    report.undrawn = omissions::of(&spec, &report, no_order);
+    report.undrawn = omissions::omissions(&spec, &report, no_order);
     report.answer = summary::sentences(&report, &looked.profile.total);
     Ok(report)
 }

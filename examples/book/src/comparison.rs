@@ -1,7 +1,7 @@
 //! How lanes of two kernels access the same arrays, one above the other: where that is not in the same ways.
 
 use super::access::Access;
-use gemm_draw::view::{Drawn, drawing};
+use gemm_draw::view::{AccessView, drawing};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const DRAWN: usize = 3;
 
 /// What is done to an array, in both of two kernels and otherwise in the one than in the other.
 #[derive(Clone, Debug, Serialize)]
-pub struct Beside {
+pub struct AccessComparison {
     /// The array.
     pub buffer: String,
     /// What is done to it: whichever way it is read, or written.
@@ -24,9 +24,9 @@ pub struct Beside {
     pub is_drawn: bool,
 }
 
-impl Beside {
+impl AccessComparison {
     /// Both, laid out.
-    pub fn drawn(&self) -> [Drawn<'_>; 2] {
+    pub fn drawn(&self) -> [AccessView<'_>; 2] {
         [drawing(&self.ways[0]), drawing(&self.ways[1])]
     }
 
@@ -82,7 +82,7 @@ fn order(access: &&Access) -> (u64, u64, u64) {
 }
 
 /// Of all arrays that both kernels access.
-pub(super) fn of(before: &[Access], now: &[Access]) -> Vec<Beside> {
+pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison> {
     let what = |of: &Access| (of.buffer.clone(), done(of));
     let both: BTreeSet<_> = now.iter().map(what).collect();
     let beside = |(buffer, done): (String, &'static str)| {
@@ -103,9 +103,9 @@ pub(super) fn of(before: &[Access], now: &[Access]) -> Vec<Beside> {
         };
         let ways = [worst(&only[0], &before)?, worst(&only[1], &now)?];
         let others = only.map(|only| only.len().saturating_sub(1));
-        Some(Beside { buffer, done, ways, others, is_drawn: false })
+        Some(AccessComparison { buffer, done, ways, others, is_drawn: false })
     };
-    let mut all: Vec<Beside> = both.into_iter().filter_map(beside).collect();
+    let mut all: Vec<AccessComparison> = both.into_iter().filter_map(beside).collect();
     // Of those that differ as much the first ones.
     all.sort_by_key(|both| std::cmp::Reverse(both.factor()));
     for both in all.iter_mut().filter(|both| both.factor() > 1000).take(DRAWN) {
@@ -136,8 +136,8 @@ mod tests {
             stages.iter().find(|stage| stage.name == name).expect(name).spec.to_string()
         };
         let [before, now] = [line("transpose"), line("split_fragment")].map(|line| accesses(&line));
-        assert!(of(&now, &now).is_empty());
-        let found = of(&before, &now);
+        assert!(compare(&now, &now).is_empty());
+        let found = compare(&before, &now);
         assert!(found.iter().any(|of| (&*of.buffer, of.done) == ("Bs", "read")), "{found:#?}");
         let differ = found.iter().filter(|both| both.ways[0].cost != both.ways[1].cost);
         let drawn = found.iter().filter(|both| both.is_drawn);

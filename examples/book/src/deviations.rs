@@ -46,7 +46,7 @@ mod tests {
         assert_eq!(ffma.metric, "sass__inst_executed_per_opcode: FFMA");
         assert_eq!((&*ffma.tolerance, ffma.value), ("exact", text.fma));
         let loads = predicted(counts, |name| (name == "shared_loads").then(|| "so".to_owned()));
-        let further_off = |of: &&gemm_draw::metrics::Predicted| of.further_off.is_some();
+        let further_off = |of: &&gemm_draw::metrics::Metric| of.further_off.is_some();
         let named: Vec<&str> = loads.iter().filter(further_off).map(|of| &*of.name).collect();
         assert_eq!(named, ["shared loads"]);
     }

@@ -1,6 +1,6 @@
 //! What has changed from one kernel to another: keys, counters, the text.
 
-use super::occupancy::Resident;
+use super::occupancy::Occupancy;
 use super::report::Counter;
 use gemm_runtime::{Compiled, Counters};
 use serde::Serialize;
@@ -11,7 +11,7 @@ const CONTEXT: usize = 2;
 
 /// What has changed since another kernel.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct KernelDiff {
     /// What that one is called.
     pub base: String,
     /// Its spec.
@@ -31,10 +31,10 @@ pub struct Change {
     /// Bytes of shared memory that a block of the other one has.
     pub shared_bytes: u64,
     /// What of the other one fits on each architecture, where its compiler has said how many registers it has.
-    pub residents: Vec<Resident>,
+    pub residents: Vec<Occupancy>,
 }
 
-impl Change {
+impl KernelDiff {
     /// Which counters are of several launches, in words.
     pub fn repeated(&self) -> Option<String> {
         let of = |name: &str, launches| {
@@ -48,8 +48,8 @@ impl Change {
     }
 
     /// On each architecture what the other one has, and what this one has.
-    pub fn residents<'r>(&'r self, now: &'r [Resident]) -> Vec<[&'r Resident; 2]> {
-        let now_of = |before: &&Resident| now.iter().find(|now| now.arch == before.arch);
+    pub fn residents<'r>(&'r self, now: &'r [Occupancy]) -> Vec<[&'r Occupancy; 2]> {
+        let now_of = |before: &&Occupancy| now.iter().find(|now| now.arch == before.arch);
         self.residents.iter().filter_map(|before| Some([before, now_of(&before)?])).collect()
     }
 }
@@ -87,7 +87,7 @@ impl Counts {
 /// What a count is told by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum CountBasis {
     /// The model of the compiler.
     Compiled,
     /// The text, as nothing else tells it.
@@ -96,7 +96,7 @@ pub enum By {
     Text,
 }
 
-impl By {
+impl CountBasis {
     /// As it is said of a count.
     pub fn text(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ pub struct Delta {
     /// Its name.
     pub name: String,
     /// What tells it.
-    pub by: By,
+    pub by: CountBasis,
     /// In the base, at the same shape.
     pub before: u64,
     /// Here.
@@ -122,12 +122,12 @@ pub struct Delta {
 impl Delta {
     /// Whether it is of this counter of the text.
     pub(super) fn is(&self, counter: Counter) -> bool {
-        self.by != By::Compiled && self.name == counter.name()
+        self.by != CountBasis::Compiled && self.name == counter.name()
     }
 
     /// Whether it is of this count as compiled.
     pub(super) fn is_compiled(&self, quantity: &str) -> bool {
-        self.by == By::Compiled && self.name == quantity.replace('_', " ")
+        self.by == CountBasis::Compiled && self.name == quantity.replace('_', " ")
     }
 }
 
@@ -185,7 +185,7 @@ const WITH_COPIES: [&str; 2] = ["shared_wavefronts", "shared_bank_conflicts"];
 pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
     let compiled = Compiled::QUANTITIES.iter().filter_map(|of| {
         let [before, now] = [before, now].map(|counts| (of.of)(&counts.compiled));
-        Some((of.name, By::Compiled, before?, now?))
+        Some((of.name, CountBasis::Compiled, before?, now?))
     });
     let is_known = [before, now].iter().all(|counts| counts.compiled.instructions.is_some());
     let have_copies = [before, now].iter().any(|counts| counts.text.copies > 0);
@@ -193,7 +193,7 @@ pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
         let is_alone = TEXT_ALONE.contains(&name)
             || have_copies && WITH_COPIES.contains(&name)
             || !is_known && name == "instructions";
-        (name, if is_alone { By::TextAlone } else { By::Text }, before, now)
+        (name, if is_alone { CountBasis::TextAlone } else { CountBasis::Text }, before, now)
     });
     let differ = compiled.chain(text).filter(|(_, _, before, now)| before != now);
     differ

@@ -3,12 +3,12 @@
 
 mod launches;
 mod requests;
-pub use requests::{Guard, Seen};
+pub use requests::{EdgeRequests, Guard};
 
 #[cfg(test)]
-use crate::analysis::At;
-use crate::analysis::{Looked, Spec};
-use crate::ownership::Matrix;
+use crate::analysis::SampleShape;
+use crate::analysis::{Observation, Spec};
+use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_bench::cli::Failure;
 use gemm_bench::sample;
@@ -17,7 +17,7 @@ use gemm_dsl::ir::Stmt;
 use gemm_reference::product::Size;
 use gemm_runtime::spec::Bounds;
 use gemm_runtime::watch::{Accessed, Kind, Trace};
-use launches::Launch;
+use launches::EdgeLaunch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +40,7 @@ pub struct Edges {
     /// Rows and columns of a whole tile.
     pub tile: [u64; 2],
     /// What blocks store: the first row and column, and how many of both.
-    pub tiles: Vec<Stored>,
+    pub tiles: Vec<StoredTile>,
     /// Multiply-adds that lanes execute, and those of the product; none where tensor cores multiply, and lanes only what follows.
     pub fmas: Option<[u64; 2]>,
     /// The lines of the text at which lanes of a warp part here, and not where tiles are whole.
@@ -56,7 +56,7 @@ pub struct Edges {
 
 /// What a block stores of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Stored {
+pub struct StoredTile {
     /// The first row and the first column.
     pub at: [u64; 2],
     /// Rows and columns.
@@ -64,7 +64,7 @@ pub struct Stored {
     /// Whether that is a whole tile.
     pub is_whole: bool,
     /// What its blocks do at its edges along rows and columns of C.
-    pub seen: Seen,
+    pub seen: EdgeRequests,
 }
 
 /// Why a product has no edges: one without guards takes whole tiles alone.
@@ -87,34 +87,38 @@ pub(super) fn none(spec: &Spec) -> Result<Option<String>, Failure> {
 }
 
 /// The edges of a product whose launch on whole tiles was looked on at; none of another kernel, and of one that has none.
-pub(super) fn of(spec: &Spec, whole: &Looked, listing: &Listing) -> Result<Option<Edges>, Failure> {
+pub(super) fn edges(
+    spec: &Spec,
+    whole: &Observation,
+    listing: &Listing,
+) -> Result<Option<Edges>, Failure> {
     if none(spec)?.is_some() {
         return Ok(None);
     }
     let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
-    let ragged = Launch::at(spec, SIZE)?;
+    let ragged = EdgeLaunch::at(spec, SIZE)?;
     let looked = &ragged.looked;
     let kernel = &looked.kernel;
-    let Some(c) = Matrix::placed(looked, "C") else { return Ok(None) };
+    let Some(c) = GlobalMatrix::placed(looked, "C") else { return Ok(None) };
     let tile = [u64::from(rows), u64::from(columns)];
-    let edge = launches::of(spec, &ragged, spec.cluster_tile()?)?;
+    let edge = launches::edge(spec, &ragged, spec.cluster_tile()?)?;
     let is_known = edge.is_some();
     let edge = edge.unwrap_or_default();
-    let mut tiles: BTreeMap<[u64; 2], ([u64; 2], Seen)> = BTreeMap::new();
+    let mut tiles: BTreeMap<[u64; 2], ([u64; 2], EdgeRequests)> = BTreeMap::new();
     for (number, trace) in ragged.traces().enumerate() {
         let Some((at, extents)) = stored(&c, trace) else { continue };
         // Parts of one tile, where several blocks store some.
         let known = tiles.entry(at.map_with(tile, |at, of| at / of * of));
-        let known = known.or_insert((extents, Seen::default()));
+        let known = known.or_insert((extents, EdgeRequests::default()));
         known.0 = known.0.map_with(extents, u64::max);
-        known.1.add(edge.blocks.get(number).unwrap_or(&Seen::default()));
+        known.1.add(edge.blocks.get(number).unwrap_or(&EdgeRequests::default()));
     }
     let tiles = tiles.into_iter().map(|(at, (extents, seen))| {
         let is_whole = extents == tile;
-        Stored { at, extents, is_whole, seen }
+        StoredTile { at, extents, is_whole, seen }
     });
-    let tiles: Vec<Stored> = tiles.collect();
-    let part = |of: &Looked| -> Vec<bool> {
+    let tiles: Vec<StoredTile> = tiles.collect();
+    let part = |of: &Observation| -> Vec<bool> {
         of.profile.statements.iter().map(|counters| counters.divergent_branches > 0).collect()
     };
     // Lines are told apart in the text of the kernel that the page shows.
@@ -156,7 +160,7 @@ impl MapWith for [u64; 2] {
 }
 
 /// The first row and column that a block stores, and how many of both.
-fn stored(c: &Matrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
+fn stored(c: &GlobalMatrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
     let mut bounds: Option<[[u64; 2]; 2]> = None;
     let to_c = |access: &Accessed<'_>| {
         access.pattern.buffer == c.buffer && access.pattern.kind == Kind::Store
@@ -173,7 +177,7 @@ fn stored(c: &Matrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
     Some((least, most.map_with(least, |most, least| most - least + 1)))
 }
 
-impl Stored {
+impl StoredTile {
     /// The letters of what happens at its edges, and where they stand, if there is room.
     pub fn letters(&self) -> Option<(u64, u64, String)> {
         let letters: String = self.seen.guards().into_iter().map(Guard::letter).collect();
@@ -186,8 +190,8 @@ impl Stored {
 
 impl Edges {
     /// The kinds of tiles: rows, columns and what happens at their edges, and how many there are.
-    pub fn kinds(&self) -> Vec<(([u64; 2], Seen), usize)> {
-        let mut kinds: BTreeMap<([u64; 2], Seen), usize> = BTreeMap::new();
+    pub fn kinds(&self) -> Vec<(([u64; 2], EdgeRequests), usize)> {
+        let mut kinds: BTreeMap<([u64; 2], EdgeRequests), usize> = BTreeMap::new();
         for tile in &self.tiles {
             *kinds.entry((tile.extents, tile.seen)).or_default() += 1;
         }
@@ -233,10 +237,10 @@ mod tests {
     use gemm_dsl::cuda;
     use gemm_dsl::ir::Variant;
 
-    fn edges(line: &str) -> Option<Edges> {
+    fn edges_of(line: &str) -> Option<Edges> {
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
         let whole = spec.look(spec.at().expect("a shape")).expect("a launch");
-        of(&spec, &whole, &cuda::listing(&whole.kernel)).expect("a launch")
+        edges(&spec, &whole, &cuda::listing(&whole.kernel)).expect("a launch")
     }
 
     fn kinds(edges: &Edges) -> Vec<([u64; 2], usize)> {
@@ -247,7 +251,7 @@ mod tests {
     #[test]
     fn large_tiles_are_mostly_beyond_the_edge() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
-        let edges = edges(line).expect("a product");
+        let edges = edges_of(line).expect("a product");
         assert_eq!(kinds(&edges), [([128, 256], 1), ([128, 20], 1), ([20, 256], 1), ([20, 20], 1)]);
         assert_eq!(edges.fmas, Some([4 * 128 * 256 * 80, 148 * 276 * 76]));
         assert_eq!((edges.share().as_deref(), edges.covered()), (Some("29.6 %"), [256, 512]));
@@ -264,7 +268,7 @@ mod tests {
             ("tile: 32x32x8, thread: 4x4, stages: 3", [32, 32, 8]),
             ("tile: 32x32x32", [32, 32, 32]),
         ] {
-            let edges = edges(line).expect("a product");
+            let edges = edges_of(line).expect("a product");
             assert!(edges.is_known);
             let terms = 76_u64.next_multiple_of(depth);
             for tile in &edges.tiles {
@@ -285,7 +289,7 @@ mod tests {
         }
         // Of what boxes bring the hardware fills what is beyond.
         let boxes = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
-        let corner = *edges(boxes).expect("a product").tiles.last().expect("tiles");
+        let corner = *edges_of(boxes).expect("a product").tiles.last().expect("tiles");
         assert_eq!(corner.seen.zeros, [108 * 128; 2]);
     }
 
@@ -295,8 +299,8 @@ mod tests {
         let spec =
             Spec::parse(Family::Sgemm, "tile: 32x32x8, thread: 4x4, float4").expect("a spec");
         let lines = |size| {
-            let whole = spec.look(At::Size(size)).expect("a launch");
-            let edges = of(&spec, &whole, &cuda::listing(&whole.kernel)).expect("a launch");
+            let whole = spec.look(SampleShape::Size(size)).expect("a launch");
+            let edges = edges(&spec, &whole, &cuda::listing(&whole.kernel)).expect("a launch");
             (whole.kernel.variant, edges.expect("a product").lines.len())
         };
         let (vector, parting) = lines(Size::square(64));
@@ -312,7 +316,7 @@ mod tests {
             none(&spec).expect("a plan")
         };
         let line = "tile: 32x64x8, thread: 4x4, bounds: aligned";
-        assert!(edges(line).is_none());
+        assert!(edges_of(line).is_none());
         let why = of(line).expect("a reason");
         for part in [
             "m must be a multiple of 32",
@@ -329,7 +333,7 @@ mod tests {
     /// Tiles of 32 x 32: 4 and 8 whole ones, and 20 rows and columns of the last.
     #[test]
     fn small_tiles_fit_better() {
-        let edges = edges("tile: 32x32x32").expect("a product");
+        let edges = edges_of("tile: 32x32x32").expect("a product");
         assert_eq!(kinds(&edges), [([32, 32], 32), ([32, 20], 4), ([20, 32], 8), ([20, 20], 1)]);
         // 76 terms are three tiles of 32.
         assert_eq!(edges.fmas.map(|[executed, _]| executed), Some(45 * 32 * 32 * 96));
@@ -339,7 +343,7 @@ mod tests {
     #[test]
     fn multiply_adds_of_an_epilogue_are_not_the_products() {
         let line = "tile: 64x64x32, warp: 32x32, arith: bf16, scaled";
-        let edges = edges(line).expect("a product");
+        let edges = edges_of(line).expect("a product");
         assert_eq!((edges.fmas, edges.share()), (None, None));
     }
 }

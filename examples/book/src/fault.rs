@@ -2,16 +2,16 @@
 //! where the fault is in an access of lanes to memory, which need not have been made.
 
 use super::access::{self, Access};
-use super::source::{self, Line};
-use super::sync::{self, Prevented};
-pub use attempt::{Lane, Reached};
+use super::source::{self, SourceLine};
+use super::sync::{self, PreventedFault};
+pub use attempt::{Attempt, Lane};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;
 use gemm_runtime::fault::Fault;
 use gemm_runtime::watch::{Arguments, Pattern, Trace};
 use gemm_runtime::{Error, SimError};
-use history::{Story, Touch};
+use history::{ElementAccess, ElementHistory};
 use serde::Serialize;
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ const UNSEEN: &str = "The access at fault is not among what was seen";
 
 /// A fault, and what led to it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Broken {
+pub struct FaultReport {
     /// The macro that makes the kernel, without its `!`.
     pub family: &'static str,
     /// The spec.
@@ -34,30 +34,30 @@ pub struct Broken {
     /// The kernel that was launched.
     pub kernel: String,
     /// What of it was left out: the line, the statement and how; nothing of a kernel as it is.
-    pub change: Option<Change>,
+    pub change: Option<RemovedSync>,
     /// The fault.
-    pub fault: Prevented,
+    pub fault: PreventedFault,
     /// How blocks or threads took turns when it came to that, where they did otherwise in what was seen.
     pub turns: Option<String>,
     /// The line of the statement that it was in.
     pub at: usize,
     /// The text of the kernel that ran.
-    pub source: Vec<Line>,
+    pub source: Vec<SourceLine>,
     /// The access at fault lane by lane, where it was not made.
-    pub reached: Option<Reached>,
+    pub reached: Option<Attempt>,
     /// What was done to the element, in the order in which the simulator came to it; nothing where the fault is not in an access.
-    pub past: Vec<Past>,
+    pub past: Vec<PastAccess>,
     /// How many more there were before these.
     pub left_out: usize,
     /// The access that is at fault and the one that nothing orders with it, in the order in which they were seen.
-    pub accesses: Vec<Lit>,
+    pub accesses: Vec<HighlightedAccess>,
     /// Why neither the element nor the lanes are known, where they are not.
     pub unknown: Option<&'static str>,
 }
 
 /// An access, and the lanes that are lit in it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Lit {
+pub struct HighlightedAccess {
     /// The lane that accesses the element; of an access that was not made all that may not.
     pub lanes: Vec<u32>,
     /// Whether it is the one at fault.
@@ -68,7 +68,7 @@ pub struct Lit {
 
 /// What was left out of a kernel.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct RemovedSync {
     /// The line, as the text of the whole kernel has it.
     pub line: usize,
     /// The statement.
@@ -79,7 +79,7 @@ pub struct Change {
 
 /// An access of an element.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Past {
+pub struct PastAccess {
     /// The line of the text.
     pub line: usize,
     /// What was done.
@@ -100,9 +100,9 @@ pub struct Past {
 /// A line without a synchronisation, and one that this launch does not need.
 pub(super) fn without(
     (family, line): (&'static str, String),
-    looked: &crate::analysis::Looked,
+    looked: &crate::analysis::Observation,
     at: usize,
-) -> Result<Broken, Failure> {
+) -> Result<FaultReport, Failure> {
     let listing = cuda::listing(&looked.kernel);
     let Some((changed, change)) = sync::changed(&looked.kernel, &listing, at)? else {
         let all = sync::lines(&looked.kernel, &listing);
@@ -127,9 +127,9 @@ pub(super) fn without(
 pub fn drawn(
     (family, line): (&'static str, String),
     (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], &Arguments),
-    change: Option<Change>,
+    change: Option<RemovedSync>,
     patience: u64,
-) -> Result<Option<Broken>, Failure> {
+) -> Result<Option<FaultReport>, Failure> {
     let found = arguments.replay(kernel, &[], patience).map_err(Error::from)?;
     let fault = match found.ran {
         Ok(_) => return Ok(None),
@@ -140,22 +140,23 @@ pub fn drawn(
     let block = x + grid[0] * (y + grid[1] * z);
     let replay = arguments.replay(kernel, &[block], patience).map_err(Error::from)?;
     let listing = cuda::listing(kernel);
-    let mut broken = Broken {
+    let mut broken = FaultReport {
         family,
         line,
         kernel: kernel.name.clone(),
         change,
-        fault: Prevented::of(&fault),
+        fault: PreventedFault::new(&fault),
         turns: turns(&fault),
         at: listing.lines[fault.number as usize].start + 1,
         source: source::lines(kernel, &listing.text, &listing.lines, None),
-        reached: Reached::of(kernel, &fault),
+        reached: Attempt::new(kernel, &fault),
         past: Vec::new(),
         left_out: 0,
         accesses: Vec::new(),
         unknown: None,
     };
-    let story = replay.traces.first().map(|trace| (trace, Story::of(kernel, trace, &fault)));
+    let story =
+        replay.traces.first().map(|trace| (trace, ElementHistory::new(kernel, trace, &fault)));
     if let Some((trace, Some(story))) = story {
         broken.tell((kernel, &listing.lines), trace, &story);
     }
@@ -176,7 +177,7 @@ fn turns(fault: &Fault) -> Option<String> {
     }
 }
 
-impl Broken {
+impl FaultReport {
     /// Whether the fault is in a statement of this line.
     pub fn is_at(&self, line: &usize) -> bool {
         self.at == *line
@@ -206,13 +207,13 @@ impl Broken {
         &mut self,
         (kernel, lines): (&VerifiedKernel, &[Range<usize>]),
         trace: &Trace,
-        story: &Story<'_>,
+        story: &ElementHistory<'_>,
     ) {
-        let line = |touch: &Touch<'_>| lines[touch.event.stmt as usize].start + 1;
+        let line = |touch: &ElementAccess<'_>| lines[touch.event.stmt as usize].start + 1;
         self.left_out = story.touches.len().saturating_sub(MOST).min(story.own);
         let last = story.touches.iter().enumerate().skip(self.left_out);
         self.past = last
-            .map(|(at, touch)| Past {
+            .map(|(at, touch)| PastAccess {
                 line: line(touch),
                 kind: access::kind(touch.kind),
                 warp: touch.thread / 32,
@@ -246,8 +247,8 @@ fn lit(
     line: usize,
     pattern: &Pattern,
     (lanes, is_fault): (Vec<u32>, bool),
-) -> Lit {
-    Lit { lanes, is_fault, access: access::of(kernel, (line, 1), pattern) }
+) -> HighlightedAccess {
+    HighlightedAccess { lanes, is_fault, access: access::describe(kernel, (line, 1), pattern) }
 }
 
 /// Where loops were: `t = 1`.

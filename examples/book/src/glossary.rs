@@ -37,74 +37,74 @@ pub const TERMS: [Term; 74] = [
         "__builtin_assume",
         "Tells the compiler what is always so; nothing of it is executed.",
     )
-    .of(&["__builtin_assume"]),
+    .with_code(&["__builtin_assume"]),
     term(
         "cuda-arch",
         "__CUDA_ARCH__",
         "The architecture that the text is compiled for: 900 for sm_90. What stands between #if and #endif is compiled where the condition holds.",
     )
-    .of(&["__CUDA_ARCH__"]),
+    .with_code(&["__CUDA_ARCH__"]),
     term(
         "cvta",
         "__cvta_generic_to_shared",
         "Where in shared memory a pointer leads, as instructions of PTX take it.",
     )
-    .of(&["__cvta_generic_to_shared"]),
+    .with_code(&["__cvta_generic_to_shared"]),
     term(
         "device",
         "__device__",
         "Marks a function that the GPU executes when a kernel calls it; with __forceinline__ its text stands in place of each call.",
     )
-    .of(&["__device__", "__forceinline__"]),
+    .with_code(&["__device__", "__forceinline__"]),
     term(
         "bits",
         "__float_as_uint",
         "The bits of a float as those of an unsigned integer; __uint_as_float and __int_as_float go the other way.",
     )
-    .of(&["__float_as_uint", "__uint_as_float", "__int_as_float"]),
+    .with_code(&["__float_as_uint", "__uint_as_float", "__int_as_float"]),
     term(
         "global-function",
         "__global__",
         "Marks a function as a kernel: the CPU launches it, and each thread of the launch executes it.",
     )
-    .of(&["__global__"]),
+    .with_code(&["__global__"]),
     term(
         "launch-bounds",
         "__launch_bounds__",
         "A promise to the compiler: the most threads that a block will have, and, as a second number, how many blocks are to fit on a multiprocessor at once. Both bound the registers of a thread.",
     )
-    .of(&["__launch_bounds__"]),
+    .with_code(&["__launch_bounds__"]),
     term(
         "reduce-or",
         "__reduce_or_sync",
         "The bitwise or of one number of each lane of a warp, for all of them.",
     )
-    .of(&["__reduce_or_sync"]),
+    .with_code(&["__reduce_or_sync"]),
     term(
         "restrict",
         "__restrict__",
         "A promise to the compiler, as restrict is in C: nothing that is accessed through this pointer is changed through another one, so that a load may be moved past stores.",
     )
-    .of(&["__restrict__"]),
+    .with_code(&["__restrict__"]),
     term(
         "alignment",
         "alignment",
         "An address is aligned to n bytes where n divides it. An access of 16 bytes must be aligned to 16, or the GPU faults.",
     )
-    .of(&["__align__", "alignas"]),
+    .with_code(&["__align__", "alignas"]),
     term(
         "async-copy",
         "asynchronous copy",
         "A copy from global to shared memory that goes on while the threads compute; who needs what it brings waits for its group (cp.async).",
     )
     .or(&["asynchronous copies"])
-    .of(&["cp.async"]),
+    .with_code(&["cp.async"]),
     term(
         "atomic",
         "atomic",
         "A read and a write of one place in one step: no other thread comes in between.",
     )
-    .of(&["atom", "atomicMax"]),
+    .with_code(&["atom", "atomicMax"]),
     term(
         "bank",
         "bank",
@@ -122,21 +122,21 @@ pub const TERMS: [Term; 74] = [
         "A place in the text at which all threads of the block wait for one another, and behind which each sees what the others wrote (__syncthreads).",
         "sass__inst_executed_per_opcode (BAR)",
     )
-    .of(&["__syncthreads"]),
+    .with_code(&["__syncthreads"]),
     term(
         "mbarrier",
         "barrier in shared memory",
         "A counter that threads and copies arrive at, and a phase that ends when all have; who waits asks for the parity of the phase.",
     )
     .or(&["barriers in shared memory"])
-    .of(&["mbarrier"]),
+    .with_code(&["mbarrier"]),
     term(
         "warp-barrier",
         "barrier of a warp",
         "A place in the text at which the lanes of one warp wait for one another, while other warps go on (__syncwarp).",
     )
     .or(&["barriers of a warp"])
-    .of(&["__syncwarp"]),
+    .with_code(&["__syncwarp"]),
     term(
         "bf16",
         "bf16",
@@ -154,19 +154,19 @@ pub const TERMS: [Term; 74] = [
         "How many threads a block has along x, y and z; gridDim is how many blocks the grid has.",
     )
     .or(&["griddim"])
-    .of(&["blockDim", "gridDim"]),
+    .with_code(&["blockDim", "gridDim"]),
     term(
         "block-idx",
         "blockIdx",
         "Which block of the grid a thread is in: its place along x, y and z.",
     )
-    .of(&["blockIdx"]),
+    .with_code(&["blockIdx"]),
     term(
         "cluster",
         "cluster",
         "Some blocks that run at the same time and can reach one another's shared memory.",
     )
-    .of(&["__cluster_dims__", "mapa", "barrier.cluster"]),
+    .with_code(&["__cluster_dims__", "mapa", "barrier.cluster"]),
     term(
         "coalesced",
         "coalesced",
@@ -177,7 +177,7 @@ pub const TERMS: [Term; 74] = [
         "constexpr",
         "C++: a constant that the compiler knows.",
     )
-    .of(&["constexpr"]),
+    .with_code(&["constexpr"]),
     measured(
         "divergence",
         "divergence",
@@ -200,19 +200,19 @@ pub const TERMS: [Term; 74] = [
         "extern",
         "Before a kernel, extern \"C\" keeps its name as it is written, by which the CPU finds it. Before an array in shared memory it says that the launch tells its size.",
     )
-    .of(&["extern"]),
+    .with_code(&["extern"]),
     term(
         "fence",
         "fence",
         "Who sees what a thread writes behind a fence sees what it wrote before the fence, too; units that copy or multiply by themselves are among those who see.",
     )
-    .of(&["fence", "fence_mbarrier_init", "fence_proxy_async"]),
+    .with_code(&["fence", "fence_mbarrier_init", "fence_proxy_async"]),
     term(
         "float4",
         "float4",
         "Four floats side by side, read or written by one access of 16 bytes; uint4 is four unsigned integers.",
     )
-    .of(&["float4", "uint4", "int4"]),
+    .with_code(&["float4", "uint4", "int4"]),
     term(
         "fragment",
         "fragment",
@@ -225,7 +225,7 @@ pub const TERMS: [Term; 74] = [
         "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
     )
     .or(&["multiply-add", "multiply-adds"])
-    .of(&["fmaf"]),
+    .with_code(&["fmaf"]),
     term(
         "global",
         "global memory",
@@ -266,7 +266,7 @@ pub const TERMS: [Term; 74] = [
         "ldmatrix",
         "One instruction by which a warp loads small matrices from shared memory: each lane gets the elements that tensor cores want in its registers.",
     )
-    .of(&["ldmatrix"]),
+    .with_code(&["ldmatrix"]),
     term(
         "multiprocessor",
         "multiprocessor",
@@ -298,7 +298,7 @@ pub const TERMS: [Term; 74] = [
         "PTX",
         "The assembly language of NVIDIA GPUs. In it stands, behind asm volatile, what C++ has no word for: %0, %1 and so on are the operands named behind the colons.",
     )
-    .of(&["asm", "cvt", "max.NaN", "min.NaN", "mov", "selp", "setp"]),
+    .with_code(&["asm", "cvt", "max.NaN", "min.NaN", "mov", "selp", "setp"]),
     term(
         "raster",
         "raster",
@@ -309,13 +309,13 @@ pub const TERMS: [Term; 74] = [
         "register",
         "A word that belongs to a thread. 65,536 of a multiprocessor are shared out among the threads that it holds; 255 is the most for one.",
     )
-    .of(&["setmaxnreg"]),
+    .with_code(&["setmaxnreg"]),
     term(
         "reinterpret-cast",
         "reinterpret_cast",
         "C++: the same address as a pointer of another type. With & before its name a declared variable is another name for what is there.",
     )
-    .of(&["reinterpret_cast"]),
+    .with_code(&["reinterpret_cast"]),
     term(
         "ring",
         "ring",
@@ -331,7 +331,7 @@ pub const TERMS: [Term; 74] = [
         "row-major",
         "The elements of a row lie side by side in memory, one row after the other, as in an array of C. K-major: those of one k do.",
     )
-    .of(&["row-major", "K-major"]),
+    .with_code(&["row-major", "K-major"]),
     term(
         "scheduler",
         "scheduler",
@@ -348,13 +348,13 @@ pub const TERMS: [Term; 74] = [
         "shared memory",
         "Memory on the multiprocessor that the threads of a block share, some 30 cycles away.",
     )
-    .of(&["__shared__"]),
+    .with_code(&["__shared__"]),
     term(
         "shuffle",
         "shuffle",
         "Lanes of a warp read registers of one another (__shfl_down_sync, __shfl_xor_sync), without memory and without a barrier.",
     )
-    .of(&["__shfl_down_sync", "__shfl_xor_sync"]),
+    .with_code(&["__shfl_down_sync", "__shfl_xor_sync"]),
     measured(
         "spill",
         "spill",
@@ -377,19 +377,19 @@ pub const TERMS: [Term; 74] = [
         "template",
         "C++: a function that is made anew for each constant, or type, between the angle brackets where it is called.",
     )
-    .of(&["template"]),
+    .with_code(&["template"]),
     term(
         "tensor-core",
         "tensor core",
         "A unit that multiplies small matrices of 16-bit numbers, or of 32-bit ones half as fast, for the lanes of a warp or of four warps together (mma.sync, wgmma).",
     )
-    .of(&["mma.sync", "wgmma"]),
+    .with_code(&["mma.sync", "wgmma"]),
     term(
         "tensor-map",
         "tensor map",
         "What TMA needs to know of an array in global memory: where it is, how its rows lie and how large a box is. The CPU writes it and gives it to the kernel.",
     )
-    .of(&["CUtensorMap", "__grid_constant__"]),
+    .with_code(&["CUtensorMap", "__grid_constant__"]),
     term(
         "thread",
         "thread",
@@ -400,7 +400,7 @@ pub const TERMS: [Term; 74] = [
         "threadIdx",
         "Which thread of its block a thread is: its place along x, y and z. Those of a warp follow one another along x, then along y.",
     )
-    .of(&["threadIdx"]),
+    .with_code(&["threadIdx"]),
     term(
         "tile",
         "tile",
@@ -412,14 +412,14 @@ pub const TERMS: [Term; 74] = [
         "The unit that copies boxes of arrays, which a single thread asks for, between global and shared memory (tensor memory accelerator, cp.async.bulk.tensor).",
     )
     .or(&["box", "boxes"])
-    .of(&["cp.async.bulk"]),
+    .with_code(&["cp.async.bulk"]),
     term(
         "unrolled",
         "unrolled",
         "Of a loop: its body is written out several times, or as often as it would be executed, so that fewer tests and steps are left. #pragma unroll asks the compiler for it, #pragma unroll 1 forbids it.",
     )
     .or(&["unroll"])
-    .of(&["pragma unroll"]),
+    .with_code(&["pragma unroll"]),
     term(
         "variant",
         "variant",
@@ -451,7 +451,7 @@ impl Term {
     }
 
     /// The same, which explains words of texts.
-    const fn of(self, code: &'static [&'static str]) -> Self {
+    const fn with_code(self, code: &'static [&'static str]) -> Self {
         Self { code, ..self }
     }
 }

@@ -23,8 +23,8 @@ const fn idea(
     Idea { stage, text, question, answer }
 }
 
-/// Of a stage of a ladder.
-pub fn of(ladder: &str, stage: &str) -> Option<&'static Idea> {
+/// Returns the idea of a stage of a ladder.
+pub fn of_stage(ladder: &str, stage: &str) -> Option<&'static Idea> {
     let all: &[Idea] = if ladder == "reduce" { &REDUCE } else { &SGEMM };
     all.iter().find(|idea| idea.stage == stage)
 }
@@ -387,7 +387,7 @@ mod tests {
         };
         let mut told = 0;
         for stage in stages::sgemm() {
-            let text = of("sgemm", stage.name).expect("an idea").text;
+            let text = of_stage("sgemm", stage.name).expect("an idea").text;
             let Some((_, behind)) = text.split_once("a ring of ") else { continue };
             let places = number(behind.split(' ').next().unwrap_or_default());
             assert_eq!(stage.spec.stages.map(|of| of as usize), places, "{}", stage.name);

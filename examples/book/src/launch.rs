@@ -1,16 +1,16 @@
 //! What is drawn of a launch that may fail.
 
 use super::report::Report;
-use crate::fault::Broken;
+use crate::fault::FaultReport;
 use gemm_bench::cli::{Failure, Outcome};
 
 /// What a launch has come to, to be drawn.
 #[derive(Debug)]
-pub enum Drawn<'a> {
+pub enum PageContent<'a> {
     /// Its kernel has done its work.
     Kernel(&'a Report),
     /// Its kernel has failed by what the simulator sees: a race, or an access out of bounds.
-    Fault(&'a Broken),
+    Fault(&'a FaultReport),
 }
 
 /// Draws the kernel of a launch; of one that fails the fault that it comes to, if that is why it does.
@@ -19,16 +19,16 @@ pub enum Drawn<'a> {
 /// What the launch has failed with, whether or not there is a fault to draw, and what `draw` fails with.
 pub fn draw(
     report: Result<Report, Failure>,
-    fault: impl FnOnce() -> Result<Option<Broken>, Failure>,
-    draw: impl FnOnce(Drawn<'_>) -> Result<Outcome, Failure>,
+    fault: impl FnOnce() -> Result<Option<FaultReport>, Failure>,
+    draw: impl FnOnce(PageContent<'_>) -> Result<Outcome, Failure>,
 ) -> Result<Outcome, Failure> {
     let failure = match report {
-        Ok(report) => return draw(Drawn::Kernel(&report)),
+        Ok(report) => return draw(PageContent::Kernel(&report)),
         Err(failure) => failure,
     };
     // What cannot be drawn hides nothing of why the launch failed.
     if let Ok(Some(broken)) = fault() {
-        draw(Drawn::Fault(&broken))?;
+        draw(PageContent::Fault(&broken))?;
     }
     Err(failure)
 }
@@ -53,15 +53,17 @@ mod tests {
         let mut drawn = String::new();
         let ended = draw(failed(), race, |page| {
             drawn = match page {
-                Drawn::Kernel(_) => unreachable!("it has failed"),
-                Drawn::Fault(broken) => crate::page::broken(broken, "explain").expect("a page"),
+                PageContent::Kernel(_) => unreachable!("it has failed"),
+                PageContent::Fault(broken) => {
+                    crate::page::broken(broken, "explain").expect("a page")
+                }
             };
             Ok(Outcome::Right)
         });
         assert!(matches!(ended, Err(Failure::Runtime(Error::Internal(_)))), "{ended:?}");
         assert!(drawn.contains("data race on As["), "{drawn}");
 
-        let undrawn = |_: Drawn<'_>| unreachable!("no fault");
+        let undrawn = |_: PageContent<'_>| unreachable!("no fault");
         for fault in [|| Ok(None), || Err(Failure::Usage("no shape".to_owned()))] {
             let ended = draw(failed(), fault, undrawn);
             assert!(matches!(ended, Err(Failure::Runtime(Error::Internal(_)))), "{ended:?}");
@@ -76,7 +78,7 @@ mod tests {
             report,
             || unreachable!("no fault"),
             |page| {
-                assert!(matches!(page, Drawn::Kernel(_)), "{page:?}");
+                assert!(matches!(page, PageContent::Kernel(_)), "{page:?}");
                 Ok(Outcome::Right)
             },
         );

@@ -139,30 +139,30 @@ fn link(
 mod tests {
     use super::*;
 
-    fn of(html: &str) -> (String, Vec<&'static str>) {
+    fn linked_terms(html: &str) -> (String, Vec<&'static str>) {
         let (html, terms) = linked(html);
         (html, terms.into_iter().map(|term| term.id).collect())
     }
 
     #[test]
     fn the_first_place_of_a_term_is_a_link() {
-        let (html, terms) = of("<p>A bank, two Banks; bank conflicts.</p>");
+        let (html, terms) = linked_terms("<p>A bank, two Banks; bank conflicts.</p>");
         let expected = "<p>A <a class=\"word\" href=\"#w-bank\">bank</a>, two Banks; \
                         <a class=\"word\" href=\"#w-conflict\">bank conflicts</a>.</p>";
         assert_eq!((&*html, &terms[..]), (expected, &["bank", "conflict"][..]));
-        assert_eq!(of(&html), (html.clone(), terms), "a second time nothing changes");
+        assert_eq!(linked_terms(&html), (html.clone(), terms), "a second time nothing changes");
     }
 
     /// Who begins to read at a part finds its words explained.
     #[test]
     fn each_part_has_links_of_its_own() {
         let (html, terms) =
-            of("<h2>A</h2><p>lanes, lanes</p><h2>B</h2><p>lanes <h3>C</h3> lane</p>");
+            linked_terms("<h2>A</h2><p>lanes, lanes</p><h2>B</h2><p>lanes <h3>C</h3> lane</p>");
         let link = "<a class=\"word\" href=\"#w-lane\">lanes</a>";
         let expected =
             format!("<h2>A</h2><p>{link}, lanes</p><h2>B</h2><p>{link} <h3>C</h3> lane</p>");
         assert_eq!((html, &terms[..]), (expected.clone(), &["lane"][..]));
-        assert_eq!(of(&expected).0, expected, "a second time nothing changes");
+        assert_eq!(linked_terms(&expected).0, expected, "a second time nothing changes");
     }
 
     /// In a text of a kernel those of CUDA are, wherever they stand in it, and no name that merely has such a word in it.
@@ -170,8 +170,9 @@ mod tests {
     fn words_of_cuda_are_links_in_texts() {
         let line = |text: &str| format!("<td class=\"t\">{text}</td>");
         let link = |id: &str, text: &str| format!("<a class=\"word\" href=\"#w-{id}\">{text}</a>");
-        let (html, terms) =
-            of(&line("<span>__global__</span> my__global__ fence_2 #pragma unroll 1 // tile"));
+        let (html, terms) = linked_terms(&line(
+            "<span>__global__</span> my__global__ fence_2 #pragma unroll 1 // tile",
+        ));
         let [global, unroll] =
             [link("global-function", "__global__"), link("unrolled", "pragma unroll")];
         assert_eq!(
@@ -179,11 +180,11 @@ mod tests {
             line(&format!("<span>{global}</span> my__global__ fence_2 #{unroll} 1 // tile"))
         );
         assert_eq!(terms, ["global-function", "unrolled"]);
-        let twice = of(&format!("<h2>A</h2>{0}<h2>B</h2>{0}", line("__global__"))).0;
+        let twice = linked_terms(&format!("<h2>A</h2>{0}<h2>B</h2>{0}", line("__global__"))).0;
         assert_eq!(twice.matches(&global).count(), 1, "texts of later parts have none: {twice}");
-        let longest = of(&line("&#34;cp.async.bulk.tensor.2d cp.async.cg&#34;")).1;
+        let longest = linked_terms(&line("&#34;cp.async.bulk.tensor.2d cp.async.cg&#34;")).1;
         assert_eq!(longest, ["async-copy", "tma"]);
-        assert_eq!(of(&line(&global)).0, line(&global), "a second time nothing changes");
+        assert_eq!(linked_terms(&line(&global)).0, line(&global), "a second time nothing changes");
     }
 
     #[test]
@@ -195,9 +196,9 @@ mod tests {
             "<a href=\"#x\">lane</a>",
             "<p>planes, lane_a, sub-lane, &lane;</p>",
         ] {
-            assert_eq!(of(html), (html.to_owned(), vec![]), "{html}");
+            assert_eq!(linked_terms(html), (html.to_owned(), vec![]), "{html}");
         }
-        let (html, terms) = of("<p>a tile</p><section id=\"words\"><p>a warp</p>");
+        let (html, terms) = linked_terms("<p>a tile</p><section id=\"words\"><p>a warp</p>");
         assert!(html.ends_with("<p>a warp</p>") && terms == ["tile"], "{html}");
     }
 }

@@ -35,7 +35,7 @@ const FAULTY: [(&str, &str); 2] = [
 
 /// Why there is no live page.
 #[derive(Debug, Error)]
-pub enum Missing {
+pub enum ModuleError {
     /// A tool that does not run.
     #[error("`{0}` does not run: {1}")]
     Tool(String, std::io::Error),
@@ -119,19 +119,19 @@ fn examples() -> Vec<Example> {
 ///
 /// # Errors
 /// Says what is missing.
-pub fn module() -> Result<Vec<u8>, Missing> {
+pub fn module() -> Result<Vec<u8>, ModuleError> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     if !sources.join("live/Cargo.toml").exists() {
-        return Err(Missing::Sources(sources.join("live")));
+        return Err(ModuleError::Sources(sources.join("live")));
     }
     let tool = |variable: &str, name: &str| env::var(variable).unwrap_or_else(|_| name.to_owned());
     let run = |tool: String, arguments: &[&str]| {
         let ran = Command::new(&tool).args(arguments).current_dir(sources).output();
-        ran.map_err(|error| Missing::Tool(tool, error))
+        ran.map_err(|error| ModuleError::Tool(tool, error))
     };
     let folder = run(tool("RUSTC", "rustc"), &["--print", "target-libdir", "--target", TARGET])?;
     if !Path::new(String::from_utf8_lossy(&folder.stdout).trim()).is_dir() {
-        return Err(Missing::Target);
+        return Err(ModuleError::Target);
     }
     let arguments =
         ["build", "--profile", "wasm", "--package", "gemm-live", "--lib", "--target", TARGET];
@@ -140,12 +140,12 @@ pub fn module() -> Result<Vec<u8>, Missing> {
     let said = String::from_utf8_lossy(&built.stderr);
     if !built.status.success() {
         let errors: Vec<&str> = said.lines().filter(|line| line.starts_with("error")).collect();
-        return Err(Missing::Build(errors.join("; ")));
+        return Err(ModuleError::Build(errors.join("; ")));
     }
     let messages = String::from_utf8_lossy(&built.stdout);
     let path = messages.lines().rev().find_map(artifact);
-    let path = path.ok_or_else(|| Missing::Build("cargo names no file".to_owned()))?;
-    fs::read(&path).map_err(|error| Missing::Tool(path, error))
+    let path = path.ok_or_else(|| ModuleError::Build("cargo names no file".to_owned()))?;
+    fs::read(&path).map_err(|error| ModuleError::Tool(path, error))
 }
 
 /// The module, where a message of cargo's names it.

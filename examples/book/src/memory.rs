@@ -1,11 +1,11 @@
 //! Where bytes go: what threads ask of each memory, and how often each byte is asked for.
 
 use super::units::SECTOR_BYTES;
-use crate::analysis::Looked;
+use crate::analysis::Observation;
 use crate::diff::Counts;
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
-use gemm_bench::lower_bound::Given;
+use gemm_bench::lower_bound::LaunchArrays;
 use gemm_draw::metrics::{metric, quantities};
 use gemm_runtime::Compiled;
 use serde::{Serialize, Serializer};
@@ -13,7 +13,7 @@ use std::fmt;
 
 /// Where bytes are, or come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum MemoryLevel {
     /// The L2 cache.
     L2,
     /// The L1 cache.
@@ -32,7 +32,7 @@ pub enum Place {
     AllOfShared,
 }
 
-impl Place {
+impl MemoryLevel {
     /// As it is called.
     pub fn text(self) -> &'static str {
         match self {
@@ -48,13 +48,13 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for MemoryLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.text())
     }
 }
 
-impl Serialize for Place {
+impl Serialize for MemoryLevel {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.text())
     }
@@ -62,17 +62,17 @@ impl Serialize for Place {
 
 /// Between two places, what moves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Way {
+pub struct Transfer {
     /// Where from.
-    pub from: Place,
+    pub from: MemoryLevel,
     /// Where to.
-    pub to: Place,
+    pub to: MemoryLevel,
     /// What moves it.
     pub by: &'static str,
     /// How often a warp asks.
-    pub requests: Asked,
+    pub requests: TrafficCount,
     /// What that takes: sectors or wavefronts; none of what is not counted in either.
-    pub cost: Option<(Asked, &'static str)>,
+    pub cost: Option<(TrafficCount, &'static str)>,
     /// Bytes.
     pub bytes: u64,
     /// What the profiler calls the counts as compiled; none of what it does not count.
@@ -81,14 +81,14 @@ pub struct Way {
 
 /// A count of what is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Asked {
+pub struct TrafficCount {
     /// By the text.
     pub text: u64,
     /// As compiled, where that is known.
     pub compiled: Option<u64>,
 }
 
-impl Asked {
+impl TrafficCount {
     /// A count of the text, for which these stand as compiled; for nothing where there are none.
     fn new(text: u64, counts: &Compiled, names: &[&str]) -> Self {
         let known: Option<u64> = quantities(names).iter().map(|of| (of.of)(counts)).sum();
@@ -105,7 +105,7 @@ impl Asked {
 #[derive(Clone, Debug, Serialize)]
 pub struct Memory {
     /// Those that anything moves along.
-    pub ways: Vec<Way>,
+    pub ways: Vec<Transfer>,
     /// Bytes of what the launch reads, and of what it writes, each once: no launch moves less.
     pub operands: u64,
     /// Bytes of these that it asks for, as sectors and boxes. The L1 cache answers some of that.
@@ -120,15 +120,15 @@ pub struct Memory {
 ///
 /// # Errors
 /// [`Failure::Runtime`] where it was not counted as compiled.
-pub(super) fn of(looked: &Looked) -> Result<Memory, Failure> {
-    let given = Given::of(&looked.kernel, &looked.arguments);
+pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
+    let given = LaunchArrays::new(&looked.kernel, &looked.arguments);
     let scratch = given.scratch_sectors(&looked.kernel, &looked.profile);
     let Counts { text: c, compiled } = &looked.counts()?;
-    let asked = |text, names: &[&str]| Asked::new(text, compiled, names);
+    let asked = |text, names: &[&str]| TrafficCount::new(text, compiled, names);
     let way = |(from, to, by), (requests, names): (u64, &[&str]), cost: Option<Cost<'_>>, bytes| {
         let of_cost = cost.map_or(&[][..], |(_, names, _)| names);
         let metrics = quantities(names).into_iter().chain(quantities(of_cost));
-        Way {
+        Transfer {
             from,
             to,
             by,
@@ -142,53 +142,53 @@ pub(super) fn of(looked: &Looked) -> Result<Memory, Failure> {
     let wavefronts = ["shared_load_wavefronts", "shared_store_wavefronts"];
     // What loads and copies read is not counted apart.
     let (read, reads) = match (c.global_loads, c.copies) {
-        (_, 0) => ((Place::L1, Place::Registers, "loads"), &["global_loads"][..]),
-        (0, _) => ((Place::L1, Place::Shared, "copies"), &["copies"][..]),
+        (_, 0) => ((MemoryLevel::L1, MemoryLevel::Registers, "loads"), &["global_loads"][..]),
+        (0, _) => ((MemoryLevel::L1, MemoryLevel::Shared, "copies"), &["copies"][..]),
         _ => {
             let both = &["global_loads", "copies"][..];
-            ((Place::L1, Place::RegistersAndShared, "loads and copies"), both)
+            ((MemoryLevel::L1, MemoryLevel::RegistersAndShared, "loads and copies"), both)
         }
     };
     let all = [
         way(
-            (Place::L2, Place::L1, "loads, stores and copies"),
+            (MemoryLevel::L2, MemoryLevel::L1, "loads, stores and copies"),
             (c.global_requests, &["global_load_requests", "global_store_requests"]),
             Some((c.global_sectors, &sectors, "sectors")),
             SECTOR_BYTES * c.global_sectors,
         ),
         way(read, (c.global_loads + c.copies, reads), None, c.global_load_bytes),
         way(
-            (Place::Registers, Place::L1, "stores"),
+            (MemoryLevel::Registers, MemoryLevel::L1, "stores"),
             (c.global_stores, &["global_stores"]),
             None,
             c.global_store_bytes,
         ),
         way(
-            (Place::L2, Place::Shared, "boxes"),
+            (MemoryLevel::L2, MemoryLevel::Shared, "boxes"),
             (c.bulk_copies, &["box_copies"]),
             None,
             c.bulk_bytes,
         ),
         way(
-            (Place::Shared, Place::Shared, "boxes that blocks of a cluster share"),
+            (MemoryLevel::Shared, MemoryLevel::Shared, "boxes that blocks of a cluster share"),
             (c.bulk_copies, &[]),
             None,
             c.multicast_bytes,
         ),
         way(
-            (Place::RegistersAndCopies, Place::Shared, "stores and copies"),
+            (MemoryLevel::RegistersAndCopies, MemoryLevel::Shared, "stores and copies"),
             (c.shared_stores + c.copies, &["shared_stores", "copies"]),
             None,
             c.shared_store_bytes,
         ),
         way(
-            (Place::Shared, Place::Registers, "loads"),
+            (MemoryLevel::Shared, MemoryLevel::Registers, "loads"),
             (c.shared_loads, &["shared_loads", "matrix_loads"]),
             None,
             c.shared_load_bytes,
         ),
         way(
-            (Place::Banks, Place::AllOfShared, "loads, stores and copies"),
+            (MemoryLevel::Banks, MemoryLevel::AllOfShared, "loads, stores and copies"),
             (c.shared_requests, &[]),
             // Of copies no count as compiled is known.
             Some((c.shared_wavefronts, if c.copies > 0 { &[] } else { &wavefronts }, "wavefronts")),
@@ -230,22 +230,26 @@ impl Memory {
 
     /// Whether copies or boxes come to shared memory, past registers.
     pub fn goes_past_registers(&self) -> bool {
-        let comes_to = |to| matches!(to, Place::Shared | Place::RegistersAndShared);
-        self.ways.iter().any(|way| comes_to(way.to) && matches!(way.from, Place::L2 | Place::L1))
+        let comes_to = |to| matches!(to, MemoryLevel::Shared | MemoryLevel::RegistersAndShared);
+        self.ways
+            .iter()
+            .any(|way| comes_to(way.to) && matches!(way.from, MemoryLevel::L2 | MemoryLevel::L1))
     }
 
     /// The bytes that do, as they are written; nothing where there are none.
-    pub fn along(&self, from: Place, to: Place) -> String {
+    pub fn along(&self, from: MemoryLevel, to: MemoryLevel) -> String {
         let ways = self.ways.iter().filter(|way| way.from == from && way.to == to);
         written(ways.map(|way| way.bytes).sum())
     }
 
     /// The bytes that registers give to and get from global memory.
     pub fn global(&self) -> String {
-        let is_between = |way: &&Way| match way.from {
-            Place::L1 => matches!(way.to, Place::Registers | Place::RegistersAndShared),
-            Place::L2 => false,
-            _ => way.to == Place::L1,
+        let is_between = |way: &&Transfer| match way.from {
+            MemoryLevel::L1 => {
+                matches!(way.to, MemoryLevel::Registers | MemoryLevel::RegistersAndShared)
+            }
+            MemoryLevel::L2 => false,
+            _ => way.to == MemoryLevel::L1,
         };
         let ways = self.ways.iter().filter(is_between);
         written(ways.map(|way| way.bytes).sum())
@@ -253,7 +257,7 @@ impl Memory {
 
     /// The bytes that are written to shared memory and read from there, but for boxes.
     pub fn in_shared(&self) -> String {
-        self.along(Place::Banks, Place::AllOfShared)
+        self.along(MemoryLevel::Banks, MemoryLevel::AllOfShared)
     }
 
     /// How often each byte in shared memory is read by a thread; none where none come there, or none are read by threads.
@@ -281,10 +285,11 @@ mod tests {
     fn what_is_copied_is_read_as_often_as_a_tile_is_wide() {
         let spec = Spec::parse(Family::Sgemm, "tile: 32x32x32").expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-        let memory = of(&looked).expect("counts");
+        let memory = traffic(&looked).expect("counts");
         assert_eq!(memory.read_often(), Some(32.0));
         let [come, _] = memory.shared;
-        let is_load = |way: &&Way| way.from == Place::L1 && way.to == Place::Registers;
+        let is_load =
+            |way: &&Transfer| way.from == MemoryLevel::L1 && way.to == MemoryLevel::Registers;
         let loaded = memory.ways.iter().find(is_load);
         assert_eq!(loaded.map(|way| way.bytes), Some(come));
         // Of a grid of 2 x 2 blocks two read each element of A and of B, and one stores each of C.
@@ -294,7 +299,7 @@ mod tests {
     }
 
     fn memory(spec: &Spec) -> Memory {
-        of(&spec.look(spec.at().expect("a shape")).expect("a launch")).expect("counts")
+        traffic(&spec.look(spec.at().expect("a shape")).expect("a launch")).expect("counts")
     }
 
     /// Nothing is moved that nobody asks for.

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A part that is not drawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Undrawn {
+pub struct Omission {
     /// The `id` that it would have.
     pub part: &'static str,
     /// What it would answer.
@@ -28,13 +28,13 @@ impl Spec {
 }
 
 /// The parts that a report lacks; `no_order` is why the order of tiles is not known, if it is not.
-pub(super) fn of(spec: &Spec, report: &Report, no_order: Option<String>) -> Vec<Undrawn> {
+pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) -> Vec<Omission> {
     let mut all = Vec::new();
     let is_product = matches!(spec, Spec::Sgemm(_));
     let mut lacks = |part, question, is_there: bool, why: &str| {
         if !is_there {
             let why = if spec.is_of_lists() { LIST } else { why }.to_owned();
-            all.push(Undrawn { part, question, why });
+            all.push(Omission { part, question, why });
         }
     };
     let steps = &report.steps;

@@ -14,21 +14,21 @@ pub(crate) mod reduction;
 mod reuse;
 mod threads;
 
-pub use formula::Law;
-pub use layout::Held;
+pub use formula::Formula;
+pub use layout::SharedTile;
 pub use rectangles::{Area, Rect};
-pub use reduction::Folded;
-pub use reuse::Group;
+pub use reduction::ReducedElements;
+pub use reuse::ReuseGroup;
 pub use threads::Threads;
 
 use super::pipeline::rounds;
-use crate::analysis::Looked;
-pub use boxes::Role;
+use crate::analysis::Observation;
+pub use boxes::TileRole;
 use gemm_bench::cli::Failure;
 use gemm_dsl::ir::{Kernel, Stmt};
 use gemm_runtime::watch::{Event, Trace};
-pub(super) use moves::Matrix;
-use moves::Moved;
+pub(super) use moves::GlobalMatrix;
+use moves::MatrixMoves;
 use rectangles::areas;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,14 +44,14 @@ const MOST: u64 = 1024;
 
 /// The tiles of the watched block.
 #[derive(Clone, Debug, Serialize)]
-pub struct Owners {
+pub struct Ownership {
     /// Those of A, of B and of C, as far as threads move their elements one by one, or boxes bring them.
-    pub tiles: Vec<Tile>,
+    pub tiles: Vec<OwnedTile>,
     /// Whether threads copy elements of A and B to shared memory. Else nobody owns them.
     pub is_copied: bool,
 }
 
-impl Owners {
+impl Ownership {
     /// The names of the tiles, in words.
     pub fn names(&self) -> String {
         self.tiles.iter().map(|tile| &*tile.name).collect::<Vec<_>>().join(", ")
@@ -69,14 +69,14 @@ impl Owners {
 
     /// The arrays in shared memory, in words.
     pub fn held_words(&self) -> String {
-        let held = self.tiles.iter().filter_map(|tile| tile.held.as_ref().map(Held::words));
+        let held = self.tiles.iter().filter_map(|tile| tile.held.as_ref().map(SharedTile::words));
         held.collect::<Vec<_>>().join("; ")
     }
 }
 
 /// A tile of a matrix.
 #[derive(Clone, Debug, Serialize)]
-pub struct Tile {
+pub struct OwnedTile {
     /// Of which.
     pub name: String,
     /// The first row and the first column.
@@ -96,18 +96,18 @@ pub struct Tile {
     /// What these read.
     pub read: Vec<Area>,
     /// Where it lies in shared memory, if threads copy its elements there.
-    pub held: Option<Held>,
+    pub held: Option<SharedTile>,
     /// Its elements by who reads them, and how often.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ReuseGroup>,
     /// The first thread that copies or stores each element; none where nobody does.
-    pub owner: Option<Law>,
+    pub owner: Option<Formula>,
     /// The group of each.
-    pub group: Option<Law>,
+    pub group: Option<Formula>,
     /// Who brings it and who reads it, where no thread moves its elements one by one.
-    pub role: Option<Role>,
+    pub role: Option<TileRole>,
 }
 
-impl Tile {
+impl OwnedTile {
     /// What is done with an element, and by how many.
     pub fn owned(&self) -> String {
         if let Some(role) = &self.role {
@@ -135,7 +135,7 @@ impl Tile {
     }
 
     /// The groups of its elements that are listed.
-    pub fn listed(&self) -> &[Group] {
+    pub fn listed(&self) -> &[ReuseGroup] {
         &self.groups[..self.groups.len().min(LISTED)]
     }
 
@@ -144,7 +144,7 @@ impl Tile {
         let Some(others) = self.groups.get(LISTED..).filter(|others| !others.is_empty()) else {
             return String::new();
         };
-        let like = |of: &Group| (of.count, of.reads, of.readers.as_ref().map(Threads::count));
+        let like = |of: &ReuseGroup| (of.count, of.reads, of.readers.as_ref().map(Threads::count));
         let are_alike = self.groups.iter().all(|of| like(of) == like(&self.groups[0]));
         let (count, name) = (others.len(), &self.name);
         let alike = match are_alike {
@@ -169,38 +169,38 @@ impl Tile {
 }
 
 /// A product that has run on elements that are their own numbers.
-pub(super) struct Named {
+pub(super) struct NumberedRun {
     /// A, B and C.
-    pub(super) matrices: [Option<Matrix>; 3],
+    pub(super) matrices: [Option<GlobalMatrix>; 3],
     /// What was seen of the watched block.
     pub(super) trace: Trace,
 }
 
 /// Runs a product on elements that are their own numbers; none of another kernel.
-pub(super) fn named(looked: &Looked) -> Result<Option<Named>, Failure> {
+pub(super) fn named(looked: &Observation) -> Result<Option<NumberedRun>, Failure> {
     let kernel = &looked.kernel;
     let scalars = looked.arguments.scalars(kernel);
     let (numbered, numbers) = looked.arguments.numbered();
-    let matrices = NAMES.map(|name| Matrix::of(kernel, name, &scalars, &numbers));
+    let matrices = NAMES.map(|name| GlobalMatrix::new(kernel, name, &scalars, &numbers));
     if matrices[2].is_none() {
         return Ok(None);
     }
-    Ok(looked.again(&numbered)?.map(|trace| Named { matrices, trace }))
+    Ok(looked.again(&numbered)?.map(|trace| NumberedRun { matrices, trace }))
 }
 
 /// The tiles of a product, with what was seen when it ran on operands of its own; none if nothing of them is known.
-pub(super) fn of(kernel: &Kernel, named: &Named, ran: &Trace) -> Option<Owners> {
+pub(super) fn ownership(kernel: &Kernel, named: &NumberedRun, ran: &Trace) -> Option<Ownership> {
     let trace = &named.trace;
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
-    let steady = rounds::of(kernel, trace, &of_first).and_then(|rounds| {
+    let steady = rounds::main_loop(kernel, trace, &of_first).and_then(|rounds| {
         let (value, _) = rounds.of_events.get(1).or(rounds.of_events.first())?;
         Some((rounds.var, *value))
     });
-    let moved = moves::of(kernel, trace, &named.matrices, steady);
+    let moved = moves::moves(kernel, trace, &named.matrices, steady);
     let is_shuffled = kernel.statements().iter().any(|s| matches!(s, Stmt::LoadMatrix(_)));
     let tiles = NAMES.iter().zip(&moved);
     let tiles = tiles.filter_map(|(name, moved)| tile(kernel, name, moved, is_shuffled));
-    let mut tiles: Vec<Tile> = tiles.collect();
+    let mut tiles: Vec<OwnedTile> = tiles.collect();
     for tile in boxes::tiles(kernel, ran) {
         if tiles.iter().all(|other| other.name != tile.name) {
             tiles.push(tile);
@@ -208,7 +208,7 @@ pub(super) fn of(kernel: &Kernel, named: &Named, ran: &Trace) -> Option<Owners> 
     }
     tiles.sort_by(|a, b| a.name.cmp(&b.name));
     let is_copied = moved.iter().any(|moved| !moved.lies.is_empty());
-    (!tiles.is_empty()).then_some(Owners { tiles, is_copied })
+    (!tiles.is_empty()).then_some(Ownership { tiles, is_copied })
 }
 
 /// The first row and column, and how many rows and columns there are.
@@ -224,7 +224,7 @@ fn is_small((_, extents): ([u64; 2], [u64; 2])) -> bool {
 }
 
 /// The tile that a matrix's elements make up.
-fn tile(kernel: &Kernel, name: &str, moved: &Moved, is_shuffled: bool) -> Option<Tile> {
+fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> Option<OwnedTile> {
     // Of what is copied the elements of one round; of what is read at once all, or if they are many those of a round.
     let all_read = || moved.readers.keys().copied().collect::<BTreeSet<_>>();
     let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
@@ -255,7 +255,7 @@ fn tile(kernel: &Kernel, name: &str, moved: &Moved, is_shuffled: bool) -> Option
         areas(&places.iter().filter(is_read).map(|place| (at(place), thread)).collect())
     };
     let read = (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect();
-    let held = Held::of(kernel, moved, &places, is_shuffled);
+    let held = SharedTile::shared_tile(kernel, moved, &places, is_shuffled);
     let (groups, group) = match name == NAMES[2] {
         true => Default::default(),
         false => reuse::groups(moved, &places, held.as_ref(), is_shuffled),
@@ -264,11 +264,11 @@ fn tile(kernel: &Kernel, name: &str, moved: &Moved, is_shuffled: bool) -> Option
         let [rows, columns] = extents;
         let places = (top..top + rows)
             .flat_map(|row| (left..left + columns).map(move |column| (row, column)));
-        Law::of(places.map(|place| number(&place)).collect(), columns as usize)
+        Formula::fit(places.map(|place| number(&place)).collect(), columns as usize)
     };
     let is_stored = name == NAMES[2];
     let of_threads = of_threads.into_iter().filter(|(_, thread)| *thread < SHOWN).collect();
-    Some(Tile {
+    Some(OwnedTile {
         name: name.to_owned(),
         origin,
         extents,
@@ -305,10 +305,10 @@ mod tests {
     use gemm_bench::family::Family;
     use gemm_dsl::ir::Layout;
 
-    fn owners(family: Family, line: &str) -> Option<Owners> {
+    fn owners(family: Family, line: &str) -> Option<Ownership> {
         let spec = Spec::parse(family, line).expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-        of(&looked.kernel, &named(&looked).expect("the same launch")?, &looked.trace)
+        ownership(&looked.kernel, &named(&looked).expect("the same launch")?, &looked.trace)
     }
 
     /// Stage 22: 16 x 16 threads of 8 x 16 sums, in vectors of four; lanes of a warp are 4 x 8.
@@ -368,7 +368,7 @@ mod tests {
             let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
             let kernel = &looked.kernel;
             let named = named(&looked).expect("the same launch").expect("a product");
-            let owners = of(kernel, &named, &looked.trace).expect("tiles");
+            let owners = ownership(kernel, &named, &looked.trace).expect("tiles");
             for tile in &owners.tiles[..2] {
                 let held = tile.held.as_ref().expect("it is copied");
                 let array = kernel.buffers.iter().find(|of| of.name == held.name).expect("As");

@@ -4,16 +4,16 @@ use super::glossary::Term;
 use super::ideas::Idea;
 use super::report::{Counter, Report};
 use super::units::{Unit, UnitName};
-use crate::ablation::{Compared, Without};
-use crate::diff::{By, Delta, Edit, Hunk};
-use crate::fault::{Broken, Lit};
+use crate::ablation::{AblatedKernel, TimeComparison};
+use crate::diff::{CountBasis, Delta, Edit, Hunk};
+use crate::fault::{FaultReport, HighlightedAccess};
 use crate::links;
-use crate::ownership::Owners;
+use crate::ownership::Ownership;
 use crate::site::Ladder;
 use askama::Template;
 use gemm_bench::change::number;
 use gemm_draw::view;
-use gemm_draw::view::{Drawn, Group, Line, drawing};
+use gemm_draw::view::{AccessView, Group, LineView, drawing};
 use sha2::{Digest, Sha256};
 
 /// The style of all pages.
@@ -46,11 +46,11 @@ struct KernelPage<'r> {
     script: &'r str,
     links: &'r [Link],
     bars: Vec<Bar>,
-    lines: Vec<Line<'r>>,
+    lines: Vec<LineView<'r>>,
     /// The line that executes most.
     costliest: Option<usize>,
     groups: Vec<Group<'r>>,
-    ledger: Vec<Entry<'r>>,
+    ledger: Vec<StageEntry<'r>>,
     words: Vec<Term>,
     command: &'r str,
     version: &'static str,
@@ -65,7 +65,7 @@ struct Bar {
     rate: String,
 }
 
-struct Entry<'r> {
+struct StageEntry<'r> {
     key: &'r str,
     /// Registers of a thread with it and without it.
     registers: String,
@@ -87,7 +87,7 @@ pub fn kernel(
     links: &[Link],
     command: &str,
 ) -> Result<String, askama::Error> {
-    let has_elements = report.owners.as_ref().is_some_and(Owners::has_groups);
+    let has_elements = report.owners.as_ref().is_some_and(Ownership::has_groups);
     let script = packed(SCRIPT) + &packed(if has_elements { ELEMENTS } else { "" });
     let page = |words| KernelPage {
         report,
@@ -112,9 +112,9 @@ pub fn kernel(
 
 #[derive(Template)]
 #[template(path = "fault.html")]
-struct BrokenPage<'r> {
-    broken: &'r Broken,
-    drawn: Vec<Drawn<'r>>,
+struct FaultPage<'r> {
+    broken: &'r FaultReport,
+    drawn: Vec<AccessView<'r>>,
     policy: String,
     style: &'static str,
     command: &'r str,
@@ -125,14 +125,14 @@ struct BrokenPage<'r> {
 ///
 /// # Errors
 /// As those of [`kernel`].
-pub fn broken(broken: &Broken, command: &str) -> Result<String, askama::Error> {
-    fn lit(lit: &Lit) -> Drawn<'_> {
+pub fn broken(broken: &FaultReport, command: &str) -> Result<String, askama::Error> {
+    fn lit(lit: &HighlightedAccess) -> AccessView<'_> {
         let lanes = lit.lanes.iter().fold(0, |lanes, lane| lanes | 1 << lane);
-        Drawn { lit: lanes, ..drawing(&lit.access) }
+        AccessView { lit: lanes, ..drawing(&lit.access) }
     }
     let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
     let drawn = broken.accesses.iter().map(lit).collect();
-    BrokenPage { broken, drawn, policy, style: STYLE, command, version }.render()
+    FaultPage { broken, drawn, policy, style: STYLE, command, version }.render()
 }
 
 #[derive(Template)]
@@ -233,32 +233,32 @@ fn shown(part: &'static str) -> (&'static str, &'static str) {
     (part, what)
 }
 
-fn entry(entry: &crate::ablation::Entry) -> Entry<'_> {
+fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
     let (mut shown_at, mut hunks, mut more) = (Vec::new(), &[][..], 0);
     let mut text = match &entry.without {
-        Without::Counts(deltas) => counts(deltas),
-        Without::Unseen(unseen) => {
+        AblatedKernel::Counts(deltas) => counts(deltas),
+        AblatedKernel::Unseen(unseen) => {
             shown_at.extend(unseen.views.iter().map(|part| shown(part)));
             (hunks, more) = (&unseen.text, unseen.more);
             "no counter sees it".to_owned()
         }
-        Without::Same => "the kernel is the same but for its name".to_owned(),
-        Without::Refused(why) => format!("not launched here: {why}"),
-        Without::None(why) => format!("not a kernel, because {why}"),
+        AblatedKernel::Same => "the kernel is the same but for its name".to_owned(),
+        AblatedKernel::Refused(why) => format!("not launched here: {why}"),
+        AblatedKernel::None(why) => format!("not a kernel, because {why}"),
     };
-    if let Some(Compared { n, milliseconds: [with, without] }) = entry.measured {
+    if let Some(TimeComparison { n, milliseconds: [with, without] }) = entry.measured {
         text += &format!("; measured at {n}, it takes {:.3} times as long", without / with);
     }
     let registers = entry.registers;
     let registers =
         registers.map_or("–".to_owned(), |[with, without]| format!("{with} → {without}"));
-    Entry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
+    StageEntry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
 }
 
 /// What has changed, in words: as compiled, and by the text what that alone tells; all of the text only where nothing else tells.
 fn counts(deltas: &[Delta]) -> String {
     const MOST: usize = 5;
-    let written = |by: &[By]| {
+    let written = |by: &[CountBasis]| {
         let of_kind: Vec<&Delta> = telling(deltas).filter(|delta| by.contains(&delta.by)).collect();
         let texts = of_kind.iter().take(MOST).map(|delta| {
             let (before, now) = (number(delta.before as f64), number(delta.now as f64));
@@ -266,12 +266,12 @@ fn counts(deltas: &[Delta]) -> String {
         });
         texts.collect::<Vec<_>>().join(", ")
     };
-    let (compiled, alone) = (written(&[By::Compiled]), written(&[By::TextAlone]));
+    let (compiled, alone) = (written(&[CountBasis::Compiled]), written(&[CountBasis::TextAlone]));
     match (compiled.is_empty(), alone.is_empty()) {
         (false, true) => format!("as compiled {compiled}"),
         (false, false) => format!("as compiled {compiled}; by the text {alone}"),
         (true, false) => format!("as compiled nothing by more than 2 %; by the text {alone}"),
-        (true, true) => match written(&[By::Text]) {
+        (true, true) => match written(&[CountBasis::Text]) {
             none if none.is_empty() => "no count changes by more than 2 %".to_owned(),
             some => format!("as compiled nothing by more than 2 %; by the text {some}"),
         },
@@ -295,17 +295,17 @@ fn telling(deltas: &[Delta]) -> impl Iterator<Item = &Delta> {
 }
 
 /// Whether elements of C are among the tiles that are drawn.
-pub(crate) fn draws_c(owners: &Owners) -> bool {
+pub(crate) fn draws_c(owners: &Ownership) -> bool {
     owners.tiles.iter().any(|tile| tile.name == "C")
 }
 
 /// Whether boxes bring a tile that is drawn.
-pub(crate) fn draws_boxes(owners: &Owners) -> bool {
+pub(crate) fn draws_boxes(owners: &Ownership) -> bool {
     owners.tiles.iter().any(|tile| tile.role.is_some())
 }
 
 /// Whether nothing else is drawn: neither A nor B is moved by threads.
-pub(crate) fn draws_c_alone(owners: &Owners) -> bool {
+pub(crate) fn draws_c_alone(owners: &Ownership) -> bool {
     draws_c(owners) && owners.tiles.len() == 1
 }
 
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn no_factor_is_written_as_nothing_unless_it_is() {
         let factor =
-            |before, now| factor(&Delta { name: String::new(), by: By::Text, before, now });
+            |before, now| factor(&Delta { name: String::new(), by: CountBasis::Text, before, now });
         assert_eq!(factor(100, 250), "× 2.50");
         assert_eq!(factor(100_000, 123), "× 0.0012");
         assert_eq!(factor(1_000, 0), "× 0");

@@ -7,8 +7,8 @@
 //!                   ──lanes──► what lanes of the first warp give one another, a column for each shuffle
 //! ```
 
-use crate::analysis::Looked;
-use crate::ownership::{Folded, reduction};
+use crate::analysis::Observation;
+use crate::ownership::{ReducedElements, reduction};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Elem, Kernel, ParamKind, Stmt, Ty};
@@ -30,7 +30,7 @@ pub(super) const NONE: &str =
 
 /// The partial values of a reduction.
 #[derive(Clone, Debug, Serialize)]
-pub struct Folds {
+pub struct Partials {
     /// The array that is folded.
     pub array: String,
     /// How many of its elements the block loads.
@@ -38,16 +38,16 @@ pub struct Folds {
     /// By how many threads of the block one is loaded: the least and the most.
     pub loaded: [u64; 2],
     /// Who loads which, as a picture.
-    pub folded: Option<Folded>,
+    pub folded: Option<ReducedElements>,
     /// By lane of the first warp, the elements that it loads, in order.
     pub lanes: Vec<Vec<u64>>,
     /// What is handed on, in the order in which it first is.
-    pub tables: Vec<Table>,
+    pub tables: Vec<PartialTable>,
 }
 
 /// Steps of one kind: each a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Table {
+pub struct PartialTable {
     /// The line of the text of the first step, counted from 1.
     pub line: usize,
     /// What stands there.
@@ -57,23 +57,23 @@ pub struct Table {
     /// What the rows are: words of the array, or lanes.
     pub rows: Vec<String>,
     /// The steps, and what comes of them.
-    pub columns: Vec<Column>,
+    pub columns: Vec<PartialStep>,
 }
 
 /// A step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Column {
+pub struct PartialStep {
     /// Which one.
     pub name: String,
     /// The threads of the block that write, or the lanes of the warp whose values count.
     pub active: usize,
     /// By row; none where nothing is written.
-    pub cells: Vec<Option<Cell>>,
+    pub cells: Vec<Option<PartialValue>>,
 }
 
 /// A partial value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cell {
+pub struct PartialValue {
     /// Its bits, zero-extended.
     pub bits: u64,
     /// The value, in as few digits as say which one it is.
@@ -84,14 +84,14 @@ pub struct Cell {
     pub counts: bool,
 }
 
-impl Column {
+impl PartialStep {
     /// What is in a row.
-    pub fn cell(&self, row: &usize) -> Option<&Cell> {
+    pub fn cell(&self, row: &usize) -> Option<&PartialValue> {
         self.cells.get(*row)?.as_ref()
     }
 }
 
-impl Cell {
+impl PartialValue {
     /// Of an element's bits.
     fn new(elem: Elem, bits: u64, thread: Option<u32>, counts: bool) -> Self {
         Self { bits, value: value(elem, bits), thread, counts }
@@ -113,7 +113,7 @@ fn value(elem: Elem, bits: u64) -> String {
     }
 }
 
-impl Folds {
+impl Partials {
     /// The elements of a lane.
     pub fn elements_of(elements: &[u64]) -> String {
         let mut runs: Vec<[u64; 2]> = Vec::new();
@@ -146,7 +146,10 @@ impl Folds {
 }
 
 /// The partial values of a reduction; none where the block loads nothing.
-pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Option<Folds>, Failure> {
+pub(super) fn partials(
+    looked: &Observation,
+    listing: &Listing,
+) -> Result<Option<Partials>, Failure> {
     let kernel = &looked.kernel;
     let trace = looked.again(&looked.arguments.digits())?;
     let scalars = looked.arguments.scalars(kernel);
@@ -158,7 +161,7 @@ fn folds(
     scalars: &[Option<u64>],
     listing: &Listing,
     trace: &Trace,
-) -> Option<Folds> {
+) -> Option<Partials> {
     // What is folded is the first array.
     let array = kernel.params.iter().find_map(|param| match param.kind {
         ParamKind::Buffer { buffer, .. } => Some(buffer.id),
@@ -182,15 +185,15 @@ fn folds(
         return None;
     }
     // What is behind so many events is before the next.
-    let mut tables: Vec<(usize, Table)> = shuffles::tables(kernel, listing, trace);
+    let mut tables: Vec<(usize, PartialTable)> = shuffles::tables(kernel, listing, trace);
     tables.extend(shared::tables(kernel, listing, trace));
     tables.sort_by_key(|(event, _)| *event);
     let loaded = [all.values().min(), all.values().max()].map(|n| n.copied().unwrap_or(0));
-    Some(Folds {
+    Some(Partials {
         array: kernel.buffers[array].name.clone(),
         elements: all.len(),
         loaded,
-        folded: reduction::of(kernel, array, scalars, &by),
+        folded: reduction::elements(kernel, array, scalars, &by),
         lanes,
         tables: tables.into_iter().take(TABLES).map(|(_, table)| table).collect(),
     })

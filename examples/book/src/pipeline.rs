@@ -10,10 +10,10 @@ pub(crate) mod event;
 mod overlap;
 pub(super) mod rounds;
 
-pub use drawing::{Mark, Piece, Row};
-pub use overlap::Hidden;
+pub use drawing::{Mark, Piece, PipelineRow};
+pub use overlap::Overlap;
 
-use event::{Act, Ring};
+use event::{Action, TileArrays};
 use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::{Event, Trace};
 use serde::Serialize;
@@ -32,11 +32,11 @@ pub struct Pipeline {
     /// Rounds that are not drawn.
     pub left_out: usize,
     /// What the warp does between the start of a copy and its use.
-    pub hidden: Vec<Hidden>,
+    pub hidden: Vec<Overlap>,
     /// The parts of the run that are drawn.
     pub pieces: Vec<Piece>,
     /// The rows of the picture.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PipelineRow>,
 }
 
 impl Pipeline {
@@ -58,15 +58,15 @@ impl Pipeline {
 
 /// Warp 0 of a block, or where warps have roles the first of each.
 pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
-    let ring = Ring::of(kernel);
+    let ring = TileArrays::new(kernel);
     let warps = kernel.geometry.threads().div_ceil(32);
     let mut roles: Vec<[bool; 2]> = Vec::new();
     let mut all = Vec::new();
     for warp in 0..warps {
         let events: Vec<&Event> = trace.events.iter().filter(|event| event.warp == warp).collect();
         let acts = event::all(kernel, trace, &ring, &events);
-        let asks = acts.iter().any(|act| act.act == Act::Box);
-        let multiplies = acts.iter().any(|act| act.act == Act::Matrix || act.executed[1] > 0);
+        let asks = acts.iter().any(|act| act.act == Action::Box);
+        let multiplies = acts.iter().any(|act| act.act == Action::Matrix || act.executed[1] > 0);
         let role = [asks, multiplies];
         let is_idle = role == [false; 2];
         if roles.contains(&role) || (is_idle && warp > 0) || acts.is_empty() {
@@ -79,14 +79,14 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
             [false, true] => "multiplies",
             [false, false] => "",
         };
-        let rounds = rounds::of(kernel, trace, &events);
+        let rounds = rounds::main_loop(kernel, trace, &events);
         let var = rounds.as_ref().map(|rounds| kernel.vars[rounds.var].name.clone());
         let (pieces, left_out) = drawing::pieces(kernel, &events, &acts, rounds.as_ref());
         all.push(Pipeline {
             warp,
             role,
             instructions: acts.last().map_or(0, |act| act.executed[0]),
-            hidden: overlap::of(&acts, rounds.as_ref()),
+            hidden: overlap::overlaps(&acts, rounds.as_ref()),
             rounds: var.zip(rounds.as_ref().map(|rounds| rounds.of_events.len())),
             left_out,
             rows: drawing::rows(&ring, &acts, &pieces),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn hidden(line: &str) -> Vec<(usize, [u64; 2], [u64; 2])> {
-        let of = |hidden: &Hidden| (hidden.times, hidden.fma, hidden.matrix);
+        let of = |hidden: &Overlap| (hidden.times, hidden.fma, hidden.matrix);
         pipelines(line)[0].hidden.iter().map(of).collect()
     }
 

@@ -1,8 +1,8 @@
 //! In which order blocks take the tiles of C, and what those that run first read of A and B: what `raster` changes.
 
-use crate::analysis::{At, Spec};
+use crate::analysis::{SampleShape, Spec};
 use crate::omissions::LIST;
-use crate::ownership::Matrix;
+use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_bench::cli::Failure;
 use gemm_perf::{DEVICES, Device, H200};
@@ -23,7 +23,7 @@ const NUMBERED: usize = 12;
 
 /// The order of the tiles.
 #[derive(Clone, Debug, Serialize)]
-pub struct Order {
+pub struct BlockOrder {
     /// Rows and columns of C.
     pub size: [usize; 2],
     /// Rows and columns of a tile.
@@ -54,18 +54,18 @@ const UNMET: &str =
 const UNSTORED: &str = "Some block stores no tile of C itself: it leaves parts of sums to others.";
 
 /// The order of a product's blocks, by a launch whose sums have few terms; or why there is none.
-pub(super) fn of(spec: &Spec) -> Result<Result<Order, String>, Failure> {
+pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Failure> {
     let none = |why: &str| Ok(Err(why.to_owned()));
     let Some((rows, columns)) = spec.block_tile()? else { return none(NONE) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
     let size = Size { m, n, k: spec.few_terms()? };
-    let (looked, others) = match spec.look_at_preferred(At::Size(size)) {
+    let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
         Ok(Some(seen)) => seen,
         // It takes no such product, as one whose terms are shared out may not.
         Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return none(UNMET),
         Err(failure) => return Err(failure),
     };
-    let Some(c) = Matrix::placed(&looked, "C") else { return none(LIST) };
+    let Some(c) = GlobalMatrix::placed(&looked, "C") else { return none(LIST) };
     let tile = [u64::from(rows), u64::from(columns)];
     let traces = std::iter::once(&looked.trace).chain(&others);
     let tiles: Option<Vec<[u64; 2]>> = traces.map(|trace| first(&c, trace, tile)).collect();
@@ -85,11 +85,11 @@ pub(super) fn of(spec: &Spec) -> Result<Result<Order, String>, Failure> {
         Wave { blocks, strips, bytes: bytes(strips), row_by_row: bytes(self::strips(&row_by_row)) }
     };
     let waves = MULTIPROCESSORS.map(wave).to_vec();
-    Ok(Ok(Order { size: [m, n], tile: [rows, columns], tiles, waves }))
+    Ok(Ok(BlockOrder { size: [m, n], tile: [rows, columns], tiles, waves }))
 }
 
 /// The first tile that a block stores to.
-fn first(c: &Matrix, trace: &Trace, tile: [u64; 2]) -> Option<[u64; 2]> {
+fn first(c: &GlobalMatrix, trace: &Trace, tile: [u64; 2]) -> Option<[u64; 2]> {
     let mut stores = trace
         .accesses()
         .filter(|access| access.pattern.buffer == c.buffer && access.pattern.kind == Kind::Store);
@@ -103,7 +103,7 @@ fn strips(tiles: &[[u64; 2]]) -> [usize; 2] {
     [0, 1].map(|axis| tiles.iter().map(|tile| tile[axis]).collect::<BTreeSet<_>>().len())
 }
 
-impl Order {
+impl BlockOrder {
     /// How wide the picture is, in pixels.
     pub fn pixels(&self) -> usize {
         TILES * SIDE
@@ -148,9 +148,9 @@ mod tests {
     }
     use gemm_bench::family::Family;
 
-    fn order(line: &str) -> Order {
+    fn order(line: &str) -> BlockOrder {
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-        of(&spec).expect("a launch").expect("an order")
+        block_order(&spec).expect("a launch").expect("an order")
     }
 
     #[test]

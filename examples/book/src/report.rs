@@ -3,23 +3,23 @@
 use super::access::Access;
 use super::edges::Edges;
 use super::memory::Memory;
-use super::occupancy::Resident;
+use super::occupancy::Occupancy;
 use super::pipeline::Pipeline;
-use super::source::Line;
+use super::source::SourceLine;
 use super::steps::Steps;
 use super::sync::Sync;
 use super::units::{Unit, Wavefronts};
-use crate::ablation::Entry;
-use crate::comparison::Beside;
-use crate::diff::Change;
-use crate::omissions::Undrawn;
-use crate::ownership::Owners;
-use crate::partials::Folds;
-use crate::raster::Order;
-use crate::times::Measured;
-use crate::wgmma::Tensor;
-pub use gemm_draw::counters::{Counted, Counter};
-use gemm_draw::metrics::Predicted;
+use crate::ablation::AblationEntry;
+use crate::comparison::AccessComparison;
+use crate::diff::KernelDiff;
+use crate::omissions::Omission;
+use crate::ownership::Ownership;
+use crate::partials::Partials;
+use crate::raster::BlockOrder;
+use crate::times::StageTimes;
+use crate::wgmma::WgmmaTiles;
+pub use gemm_draw::counters::{Counter, CounterValue};
+use gemm_draw::metrics::Metric;
 use serde::Serialize;
 
 /// A kernel, and what was seen of it in one launch on the simulator.
@@ -50,9 +50,9 @@ pub struct Report {
     /// Why it is as fast as it is, in sentences.
     pub answer: Vec<Sentence>,
     /// All counters that are not 0.
-    pub counters: Vec<Counted>,
+    pub counters: Vec<CounterValue>,
     /// What the profiler would count.
-    pub compiled: Vec<Predicted>,
+    pub compiled: Vec<Metric>,
     /// Multiply-adds of the product, or the elements of each array that is folded.
     pub work: u64,
     /// What is asked of each unit of a multiprocessor, those that are asked most first.
@@ -62,48 +62,48 @@ pub struct Report {
     /// Where bytes go.
     pub memory: Memory,
     /// How long it took on a device, of a stage.
-    pub measured: Option<Measured>,
+    pub measured: Option<StageTimes>,
     /// The text, line by line.
-    pub source: Vec<Line>,
+    pub source: Vec<SourceLine>,
     /// Instructions as compiled that no line asks for: those of the kernel as a whole, its end among them. None where it is not
     /// known how many it executes.
     pub of_no_line: Option<u64>,
     /// How its warps access memory, in the order of the text.
     pub accesses: Vec<Access>,
     /// What fits on the multiprocessors of each architecture.
-    pub residents: Vec<Resident>,
+    pub residents: Vec<Occupancy>,
     /// The same of the kernel that stands in for this one, where that was compiled.
     pub fallback: Option<Fallback>,
     /// Where the compiler has said nothing, and why.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<UncompiledArch>,
     /// What each key of the spec is for.
-    pub ledger: Vec<Entry>,
+    pub ledger: Vec<AblationEntry>,
     /// What warps of a block do, in order.
     pub pipelines: Vec<Pipeline>,
     /// Who brings, reads and stores the elements of tiles.
-    pub owners: Option<Owners>,
+    pub owners: Option<Ownership>,
     /// What happens round by round.
     pub steps: Steps,
     /// The partial values of a reduction.
-    pub folds: Option<Folds>,
+    pub folds: Option<Partials>,
     /// Why they are not shown, of a reduction that has none.
     pub no_folds: Option<&'static str>,
     /// What matrix instructions of four warps read, and how it came there.
-    pub tensor: Option<Tensor>,
+    pub tensor: Option<WgmmaTiles>,
     /// What becomes of tiles that do not fill the matrices.
     pub edges: Option<Edges>,
     /// Why there are no such tiles, of a product that takes none.
     pub no_edges: Option<String>,
     /// In which order blocks take tiles.
-    pub order: Option<Order>,
+    pub order: Option<BlockOrder>,
     /// What a page could show and does not.
-    pub undrawn: Vec<Undrawn>,
+    pub undrawn: Vec<Omission>,
     /// What each synchronisation prevents.
     pub syncs: Vec<Sync>,
     /// What has changed since another kernel.
-    pub change: Option<Change>,
+    pub change: Option<KernelDiff>,
     /// How its lanes access the arrays of both, where that is otherwise than there.
-    pub beside: Vec<Beside>,
+    pub beside: Vec<AccessComparison>,
 }
 
 impl Report {
@@ -124,12 +124,12 @@ pub struct Fallback {
     /// Which of the kernels that compute the same it is.
     pub variant: String,
     /// What of it fits on multiprocessors.
-    pub residents: Vec<Resident>,
+    pub residents: Vec<Occupancy>,
 }
 
 /// An architecture for which the compiler has said nothing.
 #[derive(Clone, Debug, Serialize)]
-pub struct Refused {
+pub struct UncompiledArch {
     /// The architecture, as `sm_90`; none where there is no compiler at all.
     pub arch: Option<String>,
     /// Why not.

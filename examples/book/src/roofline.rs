@@ -2,7 +2,7 @@
 //! what bounds it.
 
 use super::units::{DEVICE, UnitName};
-use crate::times::{Measured, Point, RateUnit, rate};
+use crate::times::{RateUnit, StageTimes, TimePoint, rate};
 use gemm_bench::change::number;
 
 /// The places that bytes are asked of: a panel each.
@@ -20,8 +20,8 @@ const DIGIT: [i64; 2] = [7, 11];
 pub(super) struct Stage<'r> {
     pub(super) index: u32,
     pub(super) title: &'r str,
-    pub(super) measured: &'r Measured,
-    pub(super) point: &'r Point,
+    pub(super) measured: &'r StageTimes,
+    pub(super) point: &'r TimePoint,
 }
 
 /// The picture of a ladder.
@@ -32,7 +32,7 @@ pub(super) struct Roofline {
     pub(super) unit: RateUnit,
     pub(super) panels: Vec<Panel>,
     /// The same in numbers, stage by stage.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<RooflineRow>,
     /// Stages that were not measured.
     pub(super) absent: Vec<String>,
     /// Whether tensor cores multiply in one of them.
@@ -65,7 +65,7 @@ pub(super) struct Dot {
 }
 
 /// A stage in numbers.
-pub(super) struct Row {
+pub(super) struct RooflineRow {
     pub(super) title: String,
     pub(super) rate: String,
     /// At each place: what is computed for each byte, and the most that allows; none where none is asked for.
@@ -123,7 +123,7 @@ fn per_second() -> f64 {
 
 /// What is computed for each byte that a place is asked for, and the most that allows; none where it is asked for none, and of
 /// memory where the operands stay in the L2 cache.
-pub(super) fn under(point: &Point, level: UnitName) -> Option<[f64; 2]> {
+pub(super) fn under(point: &TimePoint, level: UnitName) -> Option<[f64; 2]> {
     let of_level = UnitName::ALL.iter().zip(point.asked).find(|(name, _)| **name == level);
     let bytes = of_level.map_or(0.0, |(_, cycles)| cycles) * bytes_of_cycle(level);
     let stays = level == UnitName::Memory && bytes <= DEVICE.l2_capacity;
@@ -147,7 +147,7 @@ fn arithmetic(unit: RateUnit) -> Vec<(f64, &'static str)> {
 }
 
 /// The picture of the stages that were measured; none if there is none.
-pub(super) fn of(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roofline> {
+pub(super) fn roofline(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roofline> {
     let measured = stages.first()?.measured;
     let flat = arithmetic(measured.unit);
     let all: Vec<Vec<Option<[f64; 2]>>> =
@@ -190,7 +190,7 @@ pub(super) fn of(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roofline> 
             dots,
         }
     };
-    let rows = stages.iter().zip(&all).map(|(stage, levels)| Row {
+    let rows = stages.iter().zip(&all).map(|(stage, levels)| RooflineRow {
         title: stage.title.to_owned(),
         rate: rate(stage.point.rate),
         levels: levels
@@ -208,7 +208,7 @@ pub(super) fn of(stages: &[Stage<'_>], absent: Vec<String>) -> Option<Roofline> 
     })
 }
 
-fn uses_tensor_cores(point: &Point) -> bool {
+fn uses_tensor_cores(point: &TimePoint) -> bool {
     UnitName::ALL
         .iter()
         .zip(point.asked)
@@ -282,7 +282,7 @@ mod tests {
     use crate::times::{product, reduction, times};
     use gemm_dsl::stages;
 
-    type Measurement = (u32, String, Measured);
+    type Measurement = (u32, String, StageTimes);
 
     fn measured(ladder: &str) -> Vec<Measurement> {
         let of = |index: u32, name: &str| {
@@ -313,7 +313,7 @@ mod tests {
         for (ladder, n) in [("sgemm", 4096), ("sgemm", 8192), ("reduce", 1 << 28)] {
             let measured = measured(ladder);
             let stages = stages_at(&measured, n);
-            let picture = of(&stages, Vec::new()).expect("times");
+            let picture = roofline(&stages, Vec::new()).expect("times");
             assert_eq!(picture.rows.len(), measured.len());
             for stage in &stages {
                 for level in LEVELS {
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn bounds_lie_on_the_line() {
         let measured = measured("reduce");
-        let picture = of(&stages_at(&measured, 1 << 28), Vec::new()).expect("times");
+        let picture = roofline(&stages_at(&measured, 1 << 28), Vec::new()).expect("times");
         let panel = &picture.panels[1];
         assert_eq!(panel.level, UnitName::L2);
         let numbers: Vec<f64> = panel.slope[1..]
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn numbers_can_be_read() {
         let measured = measured("sgemm");
-        let picture = of(&stages_at(&measured, 4096), Vec::new()).expect("times");
+        let picture = roofline(&stages_at(&measured, 4096), Vec::new()).expect("times");
         for panel in &picture.panels {
             let labels: Vec<_> = panel.dots.iter().filter_map(|dot| dot.label).collect();
             let wide = |number: u32| DIGIT[0] * number.to_string().len() as i64;

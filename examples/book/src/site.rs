@@ -9,7 +9,7 @@ use super::roofline::{self, Roofline};
 use super::units::{Unit, UnitName};
 use super::{compiler, ideas};
 use crate::analysis::{Subject, entries, internal, report};
-use crate::times::{Measured, Point};
+use crate::times::{StageTimes, TimePoint};
 use crate::{diff, times};
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -33,7 +33,7 @@ const WORK: f64 = 1000.0;
 
 /// A stage of either ladder.
 #[derive(Clone, Debug)]
-struct Step {
+struct LadderStage {
     ladder: &'static str,
     stem: String,
     title: String,
@@ -46,15 +46,15 @@ struct Step {
     fallback: Option<Variant>,
 }
 
-impl Step {
+impl LadderStage {
     fn idea(&self) -> Option<&'static Idea> {
         // Stems have their number first.
-        ideas::of(self.ladder, self.stem.split_once('_').map_or("", |(_, name)| name))
+        ideas::of_stage(self.ladder, self.stem.split_once('_').map_or("", |(_, name)| name))
     }
 }
 
 /// The row of a stage in the table of its ladder.
-pub(super) struct Row {
+pub(super) struct LadderRow {
     pub(super) href: String,
     pub(super) title: String,
     /// The page and the title of the stage since which keys are new; none of the first.
@@ -62,7 +62,7 @@ pub(super) struct Row {
     pub(super) keys: Vec<String>,
     pub(super) bound: String,
     /// Of each unit of the ladder; none of one that is asked nothing.
-    pub(super) cells: Vec<Option<Cell>>,
+    pub(super) cells: Vec<Option<UnitCell>>,
     pub(super) conflicts: String,
     pub(super) registers: String,
     /// The rate at the size that is shown, and its share of the roof.
@@ -72,7 +72,7 @@ pub(super) struct Row {
 }
 
 /// What a unit is asked.
-pub(super) struct Cell {
+pub(super) struct UnitCell {
     pub(super) cycles: String,
     /// Of the unit that is asked most.
     pub(super) percent: u64,
@@ -86,7 +86,7 @@ pub(super) struct Ladder {
     pub(super) title: &'static str,
     /// The units that some stage asks something of.
     pub(super) units: Vec<UnitName>,
-    pub(super) stages: Vec<Row>,
+    pub(super) stages: Vec<LadderRow>,
     /// Those that were measured, under the roofs.
     pub(super) roofline: Option<Roofline>,
 }
@@ -115,10 +115,10 @@ pub fn pages(
 }
 
 /// A report, and its page.
-type Made = (Arc<Report>, String);
+type StagePage = (Arc<Report>, String);
 
 /// Says the report of a stage, by its ladder and its number, of which the last is the subject.
-pub type Gather<'g> =
+pub type ReportSource<'g> =
     dyn Fn(&'static str, u32, &Subject) -> Result<Arc<Report>, Failure> + Sync + 'g;
 
 /// The same, of reports that someone else gathers or has.
@@ -126,12 +126,12 @@ pub type Gather<'g> =
 /// # Errors
 /// As those of [`pages`].
 pub fn pages_of(
-    gather: &Gather<'_>,
+    gather: &ReportSource<'_>,
     live: Option<&str>,
 ) -> Result<BTreeMap<String, String>, Failure> {
     let [reduce, sgemm] = ladders()?;
-    let all: Vec<&Step> = reduce.iter().chain(&sgemm).collect();
-    let made: Result<Vec<Made>, Failure> = all
+    let all: Vec<&LadderStage> = reduce.iter().chain(&sgemm).collect();
+    let made: Result<Vec<StagePage>, Failure> = all
         .par_iter()
         .map(|step| {
             let ladder = if step.ladder == "reduce" { &reduce } else { &sgemm };
@@ -146,7 +146,7 @@ pub fn pages_of(
         pages.insert(file(step), html.clone());
     }
     let (of_reduce, of_sgemm) = made.split_at(reduce.len());
-    let table = |id, title, steps: &[Step], made: &[Made]| -> Result<Ladder, Failure> {
+    let table = |id, title, steps: &[LadderStage], made: &[StagePage]| -> Result<Ladder, Failure> {
         let is_asked = |name: &UnitName| {
             made.iter().any(|(report, _)| report.units.iter().any(|unit| unit.name == *name))
         };
@@ -190,7 +190,7 @@ pub fn report_of(ladder: &str, index: u32) -> Result<Report, Failure> {
 }
 
 /// A stage, and all of its ladder.
-fn find(ladder: &str, index: u32) -> Result<(Step, Vec<Step>), Failure> {
+fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Failure> {
     let missing = || Failure::Usage(format!("the ladder `{ladder}` has no stage {index}"));
     let mut ladders = ladders()?.into_iter();
     let steps = ladders.find(|steps| steps.iter().any(|step| step.ladder == ladder));
@@ -200,7 +200,7 @@ fn find(ladder: &str, index: u32) -> Result<(Step, Vec<Step>), Failure> {
 }
 
 /// The stages of both ladders, reductions first.
-fn ladders() -> Result<[Vec<Step>; 2], Failure> {
+fn ladders() -> Result<[Vec<LadderStage>; 2], Failure> {
     let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
         Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
@@ -215,10 +215,10 @@ fn steps<S: Clone + std::fmt::Display>(
     family: Family,
     stages: &[Stage<S>],
     variants: impl Fn(&S) -> Result<Vec<Variant>, Failure>,
-) -> Result<Vec<Step>, Failure> {
+) -> Result<Vec<LadderStage>, Failure> {
     let step = |stage: &Stage<S>| {
         let mut variants = variants(&stage.spec)?.into_iter();
-        Ok(Step {
+        Ok(LadderStage {
             ladder,
             stem: format!("{:02}_{}", stage.index, stage.name),
             title: format!("{} {}", stage.index, stage.name.replace('_', " ")),
@@ -235,21 +235,21 @@ fn steps<S: Clone + std::fmt::Display>(
     stages.iter().map(step).collect()
 }
 
-fn file(step: &Step) -> String {
+fn file(step: &LadderStage) -> String {
     format!("{}_{}.html", step.ladder, step.stem)
 }
 
 /// The stage that another one builds on, or the one before.
-fn base_of<'s>(step: &Step, ladder: &'s [Step]) -> Option<&'s Step> {
+fn base_of<'s>(step: &LadderStage, ladder: &'s [LadderStage]) -> Option<&'s LadderStage> {
     match step.base {
         Some(base) => ladder.iter().find(|other| other.index == base),
         None => ladder.iter().rev().find(|other| other.index < step.index),
     }
 }
 
-fn subject(step: &Step, ladder: &[Step]) -> Subject {
+fn subject(step: &LadderStage, ladder: &[LadderStage]) -> Subject {
     let base = base_of(step, ladder);
-    let registers = |of: &Step, variant| compiler::registers(of.ladder, &of.stem, variant);
+    let registers = |of: &LadderStage, variant| compiler::registers(of.ladder, &of.stem, variant);
     Subject {
         title: Some(step.title.clone()),
         line: step.line.clone(),
@@ -262,9 +262,9 @@ fn subject(step: &Step, ladder: &[Step]) -> Subject {
     }
 }
 
-fn links(step: &Step, ladder: &[Step], live: Option<&str>) -> Vec<Link> {
+fn links(step: &LadderStage, ladder: &[LadderStage], live: Option<&str>) -> Vec<Link> {
     let at = ladder.iter().position(|other| other.index == step.index).unwrap_or(0);
-    let to = |other: &Step, rel, what: &str| Link {
+    let to = |other: &LadderStage, rel, what: &str| Link {
         href: file(other),
         rel: Some(rel),
         text: format!("{what}: {}", other.title),
@@ -282,7 +282,12 @@ fn links(step: &Step, ladder: &[Step], live: Option<&str>) -> Vec<Link> {
     [Some(all), Some(glossary), before, next, change].into_iter().flatten().collect()
 }
 
-fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Result<Row, Failure> {
+fn row(
+    step: &LadderStage,
+    ladder: &[LadderStage],
+    report: &Report,
+    units: &[UnitName],
+) -> Result<LadderRow, Failure> {
     // Of what is multiplied or folded: at the size that was measured, so that nothing here needs longer than the time beside it.
     let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
     let of_unit = |unit: &Unit| match shown {
@@ -296,7 +301,7 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
     let most = report.units.iter().max_by(|a, b| of_unit(a).total_cmp(&of_unit(b)));
     let longest = most.map_or(0.0, of_unit);
     let is_once = shown.is_some() && has_no_tiles(step);
-    let cell = |unit: &Unit| Cell {
+    let cell = |unit: &Unit| UnitCell {
         cycles: number(of_unit(unit)) + if unit.is_by_text { ", by the text" } else { "" },
         percent: (100.0 * of_unit(unit) / longest).round() as u64,
         is_once: is_once && unit.name == UnitName::L2,
@@ -317,7 +322,7 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
         }
     };
     let registers = report.residents.iter().find(|resident| resident.arch == "sm_90");
-    Ok(Row {
+    Ok(LadderRow {
         href: file(step),
         title: step.title.clone(),
         base: base.map(|base| (file(base), base.title.clone())),
@@ -333,14 +338,14 @@ fn row(step: &Step, ladder: &[Step], report: &Report, units: &[UnitName]) -> Res
 
 /// Whether it multiplies what each thread reads for itself: what was counted at the size of the table takes the cache of a
 /// multiprocessor to answer all but the first who reads an element.
-fn has_no_tiles(step: &Step) -> bool {
+fn has_no_tiles(step: &LadderStage) -> bool {
     let spec = step.line.parse::<SgemmSpec>().ok().filter(|_| step.family == Family::Sgemm);
     let plan = spec.and_then(|spec| spec.plan().ok());
     plan.is_some_and(|plan| matches!(plan.shape(), Shape::Naive(_) | Shape::Direct(_)))
 }
 
 /// What was measured of a ladder at the size that tables show, in one picture.
-fn roofline(steps: &[Step], made: &[Made]) -> Option<Roofline> {
+fn roofline(steps: &[LadderStage], made: &[StagePage]) -> Option<Roofline> {
     let (mut stages, mut absent) = (Vec::new(), Vec::new());
     for (step, (report, _)) in steps.iter().zip(made) {
         let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
@@ -352,16 +357,16 @@ fn roofline(steps: &[Step], made: &[Made]) -> Option<Roofline> {
             None => absent.push(step.title.clone()),
         }
     }
-    roofline::of(&stages, absent)
+    roofline::roofline(&stages, absent)
 }
 
 /// What was measured at the size that tables show.
-fn at_shown_size(measured: &Measured) -> Option<&Point> {
+fn at_shown_size(measured: &StageTimes) -> Option<&TimePoint> {
     measured.points.iter().find(|point| SHOWN.contains(&point.n))
 }
 
 /// The rate that was measured, and its share of the roof.
-fn written(measured: &Measured, point: &Point) -> String {
+fn written(measured: &StageTimes, point: &TimePoint) -> String {
     let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
     format!("{} {}{share}", times::rate(point.rate), measured.unit)
 }

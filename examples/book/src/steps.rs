@@ -2,10 +2,10 @@
 //! part in each step.
 
 use super::pipeline::rounds;
-use crate::ownership::Named;
+use crate::ownership::NumberedRun;
 use crate::ownership::moves::elements;
 use crate::pipeline::event;
-use crate::pipeline::event::{Act, Ring};
+use crate::pipeline::event::{Action, TileArrays};
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Kernel, Space};
 use gemm_runtime::watch::{Did, Event, Kind, Price, Trace, What};
@@ -39,12 +39,12 @@ pub struct Round {
     /// The value of the variable; none before the loop.
     pub value: Option<i64>,
     /// By slot.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<StepSlot>,
 }
 
 /// A slot of shared memory in a round: terms of the sums, by the first and the last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Slot {
+pub struct StepSlot {
     /// Those that are read.
     pub read: Option<[u64; 2]>,
     /// Those that are written.
@@ -73,11 +73,11 @@ pub struct Level {
 }
 
 /// Of a product by its run on numbered elements, of another kernel by what was seen.
-pub(super) fn of(
+pub(super) fn steps(
     kernel: &Kernel,
     listing: &Listing,
     trace: &Trace,
-    named: Option<&Named>,
+    named: Option<&NumberedRun>,
 ) -> Steps {
     match named {
         Some(named) => ring(kernel, named).unwrap_or_default(),
@@ -91,11 +91,11 @@ fn widen(range: &mut Option<[u64; 2]>, term: u64) {
 }
 
 /// What the slots hold; none if threads copy nothing to shared memory in a loop.
-fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
+fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     let trace = &named.trace;
-    let ring = Ring::of(kernel);
+    let ring = TileArrays::new(kernel);
     let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
-    let looped = rounds::of(kernel, trace, &of_first)?;
+    let looped = rounds::main_loop(kernel, trace, &of_first)?;
     let values: Vec<i64> = looped.of_events.iter().map(|(value, _)| *value).collect();
     // The row of an event: 0 before the loop, then one for each round; none behind.
     let row = |event: &Event, is_begun: bool| {
@@ -107,7 +107,7 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
         }
     };
     let slots = ring.slots as usize;
-    let mut rows = vec![vec![Slot::default(); slots]; values.len() + 1];
+    let mut rows = vec![vec![StepSlot::default(); slots]; values.len() + 1];
     let mut held: HashMap<(usize, u64), u64> = HashMap::new();
     let mut begun: BTreeSet<u32> = BTreeSet::new();
     for access in trace.accesses() {
@@ -132,8 +132,9 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
         } else if elements.len() == words.len() {
             for ((_, element), word) in elements.into_iter().zip(words) {
                 let [a, b, _] = &named.matrices;
-                let place =
-                    |of: &Option<crate::ownership::Matrix>| of.as_ref()?.named((*word).into());
+                let place = |of: &Option<crate::ownership::GlobalMatrix>| {
+                    of.as_ref()?.named((*word).into())
+                };
                 let term = place(a).map(|(_, term)| term).or(place(b).map(|(term, _)| term));
                 if let Some(term) = term
                     && let Some(slot) = rows[at].get_mut(slot(element))
@@ -173,9 +174,9 @@ fn ring(kernel: &Kernel, named: &Named) -> Option<Steps> {
 fn in_flight(
     kernel: &Kernel,
     trace: &Trace,
-    (ring, events): (&Ring, &[&Event]),
+    (ring, events): (&TileArrays, &[&Event]),
     looped: &rounds::Rounds,
-    rows: &mut [Vec<Slot>],
+    rows: &mut [Vec<StepSlot>],
 ) {
     let acts = event::all(kernel, trace, ring, events);
     let ends = std::iter::once(looped.events().start)
@@ -186,9 +187,9 @@ fn in_flight(
     for (end, row) in ends.zip(rows) {
         while let Some(act) = acts.next_if(|act| act.event < end) {
             match act.act {
-                Act::Arrive => open.extend([act.slot.unwrap_or(0)]),
-                Act::Commit => groups.push_back(std::mem::take(&mut open)),
-                Act::Wait(pending) => {
+                Action::Arrive => open.extend([act.slot.unwrap_or(0)]),
+                Action::Commit => groups.push_back(std::mem::take(&mut open)),
+                Action::Wait(pending) => {
                     while groups.len() as u64 > pending {
                         groups.pop_front();
                     }
@@ -252,7 +253,7 @@ fn levels(kernel: &Kernel, listing: &Listing, trace: &Trace) -> Vec<Level> {
     order.into_iter().take(LEVELS).map(level).collect()
 }
 
-impl Slot {
+impl StepSlot {
     /// What is to be said of it.
     pub fn text(&self) -> String {
         let range = |[from, to]: [u64; 2]| match from == to {
@@ -296,11 +297,11 @@ mod tests {
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
 
-    fn steps(family: Family, line: &str) -> Steps {
+    fn steps_of(family: Family, line: &str) -> Steps {
         let spec = Spec::parse(family, line).expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
         let named = named(&looked).expect("the same launch");
-        of(&looked.kernel, &cuda::listing(&looked.kernel), &looked.trace, named.as_ref())
+        steps(&looked.kernel, &cuda::listing(&looked.kernel), &looked.trace, named.as_ref())
     }
 
     /// Five slots of 16 terms: four are filled before the loop, of which one has been waited for; in each round the one that was
@@ -308,10 +309,10 @@ mod tests {
     #[test]
     fn slots_of_a_ring_are_filled_in_turn() {
         let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
-        let steps = steps(Family::Sgemm, line);
+        let steps = steps_of(Family::Sgemm, line);
         assert_eq!((&*steps.var, steps.slots, steps.rounds.len(), steps.left_out), ("k0", 5, 9, 0));
         let texts =
-            |round: usize| steps.rounds[round].slots.iter().map(Slot::text).collect::<Vec<_>>();
+            |round: usize| steps.rounds[round].slots.iter().map(StepSlot::text).collect::<Vec<_>>();
         assert_eq!(
             texts(0),
             [
@@ -337,7 +338,7 @@ mod tests {
 
     #[test]
     fn one_slot_is_read_and_written_in_a_round() {
-        let steps = steps(Family::Sgemm, "tile: 32x32x32");
+        let steps = steps_of(Family::Sgemm, "tile: 32x32x32");
         let texts: Vec<String> = steps.rounds.iter().map(|round| round.slots[0].text()).collect();
         assert_eq!(
             texts[..3],
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn levels_of_a_tree_have_half_the_threads() {
         let of = |tree: &str| -> Vec<(u64, u64)> {
-            let steps = steps(Family::Reduce, tree);
+            let steps = steps_of(Family::Reduce, tree);
             steps.levels.iter().map(|level| (level.threads, level.warps)).collect()
         };
         let threads = [256, 128, 64, 32, 16, 8, 4, 2, 1];

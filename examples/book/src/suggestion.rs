@@ -17,16 +17,16 @@ pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
 mod tests {
     use super::*;
     use crate::access;
-    use crate::analysis::Looked;
+    use crate::analysis::Observation;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
 
-    fn accesses(spec: &Spec, looked: &Looked) -> Vec<Access> {
+    fn accesses(spec: &Spec, looked: &Observation) -> Vec<Access> {
         let lines = cuda::listing(&looked.kernel).lines;
         kept(spec, access::all(&looked.kernel, &lines, &looked.trace))
     }
 
-    fn looked(spec: &Spec) -> Looked {
+    fn looked(spec: &Spec) -> Observation {
         spec.look(spec.at().expect("a shape")).expect("a launch")
     }
 
@@ -67,7 +67,7 @@ mod tests {
                     widths
                 };
                 assert_eq!(widths(&all), widths(&theirs), "{line}");
-                let wavefronts = |looked: &Looked| looked.profile.total.shared_wavefronts;
+                let wavefronts = |looked: &Observation| looked.profile.total.shared_wavefronts;
                 assert!(wavefronts(&after) < wavefronts(&before), "{line}: {cure:?}");
                 advised += 1;
             }

@@ -1,7 +1,7 @@
 //! Whether each synchronisation is needed, by experiment: the kernel without it, on what the kernel was launched with.
 
-use crate::analysis::Looked;
-use crate::fault::Change;
+use crate::analysis::Observation;
+use crate::fault::RemovedSync;
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, MbarrierOp, ParamKind, Scope, Stmt, VerifiedKernel, WgmmaSync};
@@ -31,15 +31,15 @@ pub struct Sync {
     /// How the kernel was changed.
     pub change: &'static str,
     /// What that led to.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
 }
 
 /// What the launch of a changed kernel comes to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// The first fault that is found.
-    Fault(Prevented),
+    Fault(PreventedFault),
     /// Something else that is no result.
     Error(String),
     /// No fault, and another result.
@@ -52,7 +52,7 @@ pub enum Outcome {
 
 /// A fault that a synchronisation prevents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Prevented {
+pub struct PreventedFault {
     /// `blockIdx` of the thread.
     pub block: [u32; 3],
     /// Its `threadIdx`.
@@ -63,14 +63,14 @@ pub struct Prevented {
     pub statement: String,
 }
 
-impl Prevented {
+impl PreventedFault {
     /// The thread and its block, in the form that all of a page has: three coordinates of a block.
     pub fn at(&self) -> String {
         let ([x, y, z], [of_x, of_y]) = (self.block, self.thread);
         format!("thread ({of_x}, {of_y}) of block ({x}, {y}, {z})")
     }
 
-    pub(super) fn of(fault: &Fault) -> Self {
+    pub(super) fn new(fault: &Fault) -> Self {
         let ((x, y, z), thread) = (fault.block, fault.thread);
         Self {
             block: [x, y, z],
@@ -82,7 +82,7 @@ impl Prevented {
 }
 
 /// What may be left out of a kernel.
-struct Part {
+struct RemovablePart {
     is: &'static str,
     change: &'static str,
     /// What stands in its place.
@@ -90,18 +90,18 @@ struct Part {
 }
 
 /// The statements of a kernel that synchronise, in the order of the text, each tried.
-pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Vec<Sync>, Failure> {
+pub(super) fn trials(looked: &Observation, listing: &Listing) -> Result<Vec<Sync>, Failure> {
     let kernel = &looked.kernel;
     let statements = kernel.statements();
     let patience = patience(&looked.profile.total);
     let unchanged = looked.arguments.replay(kernel, &[], patience).map_err(Error::from)?;
     let bits = bits(kernel, &unchanged.buffers);
-    let of = |(at, part): (usize, Part)| {
+    let of = |(at, part): (usize, RemovablePart)| {
         let lines = &listing.lines[at];
         let was_reached = looked.profile.statements[at].instructions > 0;
         let times = looked.trace.events.iter().filter(|event| event.stmt as usize == at).count();
         let outcome = match was_reached || times > 0 {
-            false => Outcome::NotReached,
+            false => TrialOutcome::NotReached,
             true => tried(kernel, (at, part.instead), &looked.arguments, (patience, &bits)),
         };
         Sync {
@@ -117,7 +117,7 @@ pub(super) fn of(looked: &Looked, listing: &Listing) -> Result<Vec<Sync>, Failur
 }
 
 /// The statements that synchronise, by their numbers.
-fn parts(kernel: &Kernel) -> Vec<(usize, Part)> {
+fn parts(kernel: &Kernel) -> Vec<(usize, RemovablePart)> {
     let statements = kernel.statements().into_iter().enumerate();
     statements.filter_map(|(at, stmt)| Some((at, part(stmt)?))).collect()
 }
@@ -132,13 +132,13 @@ pub(super) fn changed(
     kernel: &VerifiedKernel,
     listing: &Listing,
     line: usize,
-) -> Result<Option<(VerifiedKernel, Change)>, Failure> {
+) -> Result<Option<(VerifiedKernel, RemovedSync)>, Failure> {
     let mut parts = parts(kernel).into_iter();
     let Some((at, part)) = parts.find(|(at, _)| listing.lines[*at].start + 1 == line) else {
         return Ok(None);
     };
     let text = cuda::statement(kernel, kernel.statements()[at]);
-    let change = Change { line, text, change: part.change };
+    let change = RemovedSync { line, text, change: part.change };
     let changed = replaced(kernel, at, &part.instead);
     let broken =
         |broken| Failure::Usage(format!("line {line}, {}: no kernel: {broken}", part.change));
@@ -168,8 +168,8 @@ pub(super) fn patience(total: &Counters) -> u64 {
 }
 
 /// What is left out of a statement.
-fn part(stmt: &Stmt) -> Option<Part> {
-    let part = |is, change, instead| Some(Part { is, change, instead });
+fn part(stmt: &Stmt) -> Option<RemovablePart> {
+    let part = |is, change, instead| Some(RemovablePart { is, change, instead });
     let without = |is| part(is, "without it", Stmt::Comment("Nothing.".to_owned()));
     let weaker = |is, instead| part(is, "with one more group in flight", instead);
     match stmt {
@@ -236,29 +236,29 @@ fn tried(
     (at, instead): (usize, Stmt),
     arguments: &Arguments,
     (patience, expected): (u64, &[Vec<u64>]),
-) -> Outcome {
+) -> TrialOutcome {
     let changed = match replaced(kernel, at, &instead) {
         Ok(changed) => changed,
-        Err(broken) => return Outcome::Error(format!("no kernel: {broken}")),
+        Err(broken) => return TrialOutcome::Error(format!("no kernel: {broken}")),
     };
     match arguments.replay(&changed, &[], patience) {
-        Err(error) => Outcome::Error(error.to_string()),
+        Err(error) => TrialOutcome::Error(error.to_string()),
         Ok(replay) => match replay.ran {
             Err(error) => found(error),
-            Ok(_) if bits(&changed, &replay.buffers) == expected => Outcome::Same,
-            Ok(_) => Outcome::Differs,
+            Ok(_) if bits(&changed, &replay.buffers) == expected => TrialOutcome::Same,
+            Ok(_) => TrialOutcome::Differs,
         },
     }
 }
 
-fn found(error: SimError) -> Outcome {
+fn found(error: SimError) -> TrialOutcome {
     match error {
-        SimError::Fault(fault) => Outcome::Fault(Prevented::of(&fault)),
+        SimError::Fault(fault) => TrialOutcome::Fault(PreventedFault::new(&fault)),
         // Where it was by then is not the same on every run.
         SimError::OutOfInstructions { instructions, .. } => {
-            Outcome::Error(format!("it is not done after {instructions} instructions"))
+            TrialOutcome::Error(format!("it is not done after {instructions} instructions"))
         }
-        other => Outcome::Error(other.to_string()),
+        other => TrialOutcome::Error(other.to_string()),
     }
 }
 
@@ -287,13 +287,13 @@ mod tests {
     fn syncs(family: Family, line: &str) -> Vec<Sync> {
         let spec = Spec::parse(family, line).expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-        of(&looked, &cuda::listing(&looked.kernel)).expect("arguments that fit")
+        trials(&looked, &cuda::listing(&looked.kernel)).expect("arguments that fit")
     }
 
     /// What is wrong; nothing where nothing is.
     fn fault(sync: &Sync) -> &str {
         match &sync.outcome {
-            Outcome::Fault(fault) => &fault.what,
+            TrialOutcome::Fault(fault) => &fault.what,
             _ => "",
         }
     }
@@ -331,7 +331,7 @@ mod tests {
     fn what_is_not_needed_in_a_run_is_said_so() {
         let line = "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, stages: 3, slices: 8, split_k: auto";
         let found = syncs(Family::Sgemm, line);
-        assert!(found.iter().any(|sync| sync.outcome == Outcome::Same), "{found:#?}");
+        assert!(found.iter().any(|sync| sync.outcome == TrialOutcome::Same), "{found:#?}");
         assert!(found.iter().any(|sync| fault(sync).contains("data race on partials")));
     }
 }

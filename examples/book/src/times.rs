@@ -17,13 +17,13 @@ const FILE: &str = include_str!("../../../tests/profiler/times.csv");
 
 /// The times of a stage, with what bounds them.
 #[derive(Clone, Debug, Serialize)]
-pub struct Measured {
+pub struct StageTimes {
     /// The device, its driver and clocks, and the day.
     pub device: &'static str,
     /// What is computed in a second, of which the rates below are.
     pub unit: RateUnit,
     /// From the smallest to the largest.
-    pub points: Vec<Point>,
+    pub points: Vec<TimePoint>,
 }
 
 /// What is computed in a second: floating-point operations of a product, bytes of what is folded.
@@ -48,7 +48,7 @@ impl fmt::Display for RateUnit {
 
 /// A time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Point {
+pub struct TimePoint {
     /// Rows, columns and terms of a product, or the elements that are reduced.
     pub n: u64,
     /// The median of the launches.
@@ -63,7 +63,7 @@ pub struct Point {
     pub asked: [f64; UnitName::ALL.len()],
 }
 
-impl Point {
+impl TimePoint {
     /// The share of the most.
     pub fn share(&self) -> Option<f64> {
         self.roof.map(|roof| self.rate / roof)
@@ -78,25 +78,25 @@ impl Point {
 
 /// The launches of a program at a size, as they were timed together.
 #[derive(Clone, Debug)]
-pub struct Timed {
+pub struct ProgramTimes {
     /// Rows, columns and terms of a product, or the elements that are reduced.
     pub n: u64,
     /// The median of all launches together.
     pub milliseconds: f64,
     /// What each launch asks for.
-    launches: Vec<Asked>,
+    launches: Vec<LaunchWork>,
 }
 
 /// What a launch asks for: its work, as compiled, and the bytes of what it reads and writes, each once.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct LaunchWork {
     work: Work,
     bytes: f64,
 }
 
-impl Asked {
+impl LaunchWork {
     /// From the columns of the file, by name.
-    fn of(column: impl Fn(&str) -> Option<f64>) -> Option<Self> {
+    fn from_columns(column: impl Fn(&str) -> Option<f64>) -> Option<Self> {
         let work = Work {
             instructions: column("instructions")?,
             fma: column("fma")?,
@@ -114,7 +114,7 @@ impl Asked {
     }
 }
 
-impl Timed {
+impl ProgramTimes {
     /// The cycles that each unit of one multiprocessor would need for all launches, in the order of [`UnitName::ALL`]; so many
     /// bytes are read beside what the file has.
     fn asked(&self, beside: f64) -> [f64; UnitName::ALL.len()] {
@@ -126,7 +126,7 @@ impl Timed {
 
     /// The cycles that the multiply-adds of all launches take at least, on one multiprocessor.
     fn arithmetic(&self) -> f64 {
-        let of = |launch: &Asked| {
+        let of = |launch: &LaunchWork| {
             let lanes = launch.work.fma / units::ISSUED;
             lanes.max(units::cycles_of(UnitName::TensorCores, &launch.work, 0.0))
         };
@@ -136,7 +136,7 @@ impl Timed {
 
 /// The time of a line at a size, and what the compiler made of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct OfLine {
+pub(super) struct SpecTimes {
     pub(super) n: u64,
     pub(super) milliseconds: f64,
     /// Registers of a thread of the launch that asks for most.
@@ -144,8 +144,8 @@ pub(super) struct OfLine {
 }
 
 /// All times of a line, of the stages and of what a search has tried.
-pub(super) fn of_line(family: Family, line: &str) -> &'static [OfLine] {
-    static KNOWN: OnceLock<HashMap<String, Vec<OfLine>>> = OnceLock::new();
+pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
+    static KNOWN: OnceLock<HashMap<String, Vec<SpecTimes>>> = OnceLock::new();
     let normal = |family, line: &str| Some(format!("{family:?} {}", normal(family, line)?));
     let known = KNOWN.get_or_init(|| {
         let stage = |index: u32, name: &str| format!("{index}_{name}");
@@ -160,7 +160,7 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [OfLine] {
             .collect();
         let mut lines = FILE.lines().skip(1);
         let names: Vec<String> = csv::cells(lines.next().unwrap_or_default());
-        let mut known: HashMap<String, Vec<OfLine>> = HashMap::new();
+        let mut known: HashMap<String, Vec<SpecTimes>> = HashMap::new();
         let place = |name: &str| names.iter().position(|of| of == name);
         for cells in lines.map(csv::cells) {
             let [set, name, ..] = &cells[..] else { continue };
@@ -174,7 +174,7 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [OfLine] {
             let all = known.entry(line).or_default();
             match all.iter_mut().find(|of| of.n == n) {
                 Some(of) => of.registers = of.registers.max(registers),
-                None => all.push(OfLine { n, milliseconds, registers }),
+                None => all.push(SpecTimes { n, milliseconds, registers }),
             }
         }
         known
@@ -191,13 +191,13 @@ pub(super) fn normal(family: Family, line: &str) -> Option<String> {
 }
 
 /// The times of a stage by its ladder and its name, as in `22_fastest`, from the smallest size to the largest.
-pub fn times(ladder: &str, stem: &str) -> Vec<Timed> {
+pub fn times(ladder: &str, stem: &str) -> Vec<ProgramTimes> {
     let stem = stem.trim_start_matches('0');
     // The file says 0_interleaved.
     let stem = if stem.starts_with('_') { format!("0{stem}") } else { stem.to_owned() };
     let mut lines = FILE.lines().skip(1);
     let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let mut times: Vec<Timed> = Vec::new();
+    let mut times: Vec<ProgramTimes> = Vec::new();
     // Lines of other sets have quoted cells, but begin otherwise.
     for line in lines {
         let cells: Vec<&str> = line.split(',').collect();
@@ -210,11 +210,11 @@ pub fn times(ladder: &str, stem: &str) -> Vec<Timed> {
         let (Some(n), Some(milliseconds)) = (column("n"), column("time_ms")) else { continue };
         let n = n as u64;
         if times.last().is_none_or(|last| last.n != n) {
-            times.push(Timed { n, milliseconds, launches: Vec::new() });
+            times.push(ProgramTimes { n, milliseconds, launches: Vec::new() });
         }
         // A program of several launches has its time beside each.
         if let Some(last) = times.last_mut() {
-            last.launches.extend(Asked::of(column));
+            last.launches.extend(LaunchWork::from_columns(column));
         }
     }
     times
@@ -239,8 +239,8 @@ pub(super) fn matrices_beside(spec: &SgemmSpec) -> usize {
 }
 
 /// The times of a product that reads so many matrices of the extents of C beside A and B.
-pub(super) fn product(times: &[Timed], beside: usize) -> Option<Measured> {
-    let point = |timed: &Timed| {
+pub(super) fn product(times: &[ProgramTimes], beside: usize) -> Option<StageTimes> {
+    let point = |timed: &ProgramTimes| {
         let extent = timed.n as f64;
         let beside = 4.0 * extent * extent * beside as f64;
         let (flops, bytes) = (2.0 * extent.powi(3), 12.0 * extent * extent + beside);
@@ -249,7 +249,7 @@ pub(super) fn product(times: &[Timed], beside: usize) -> Option<Measured> {
             if bytes > DEVICE.l2_capacity { DEVICE.peak.memory * intensity } else { f64::INFINITY };
         // What the epilogue does for each element counts for less where there are more terms.
         let most = flops / timed.arithmetic() * f64::from(DEVICE.sms) * DEVICE.hertz();
-        Point {
+        TimePoint {
             n: timed.n,
             milliseconds: timed.milliseconds,
             intensity,
@@ -262,11 +262,11 @@ pub(super) fn product(times: &[Timed], beside: usize) -> Option<Measured> {
 }
 
 /// The times of a reduction of `f32`.
-pub(super) fn reduction(times: &[Timed]) -> Option<Measured> {
-    let point = |timed: &Timed| {
+pub(super) fn reduction(times: &[ProgramTimes]) -> Option<StageTimes> {
+    let point = |timed: &ProgramTimes| {
         let bytes = 4.0 * timed.n as f64;
         let roof = (bytes > DEVICE.l2_capacity).then_some(DEVICE.peak.memory / 1e12);
-        Point {
+        TimePoint {
             n: timed.n,
             milliseconds: timed.milliseconds,
             intensity: 0.25,
@@ -278,8 +278,8 @@ pub(super) fn reduction(times: &[Timed]) -> Option<Measured> {
     some(RateUnit::Terabytes, times.iter().map(point).collect())
 }
 
-fn some(unit: RateUnit, points: Vec<Point>) -> Option<Measured> {
-    (!points.is_empty()).then(|| Measured { device: device(), unit, points })
+fn some(unit: RateUnit, points: Vec<TimePoint>) -> Option<StageTimes> {
+    (!points.is_empty()).then(|| StageTimes { device: device(), unit, points })
 }
 
 /// The picture: logarithmic along both sides.
@@ -289,9 +289,9 @@ const HEIGHT: f64 = 300.0;
 const ACROSS: [f64; 2] = [-1.0, 4.0];
 const UP: [f64; 2] = [-2.0, 3.0];
 
-impl Measured {
+impl StageTimes {
     /// Multiply-adds of a product, or the elements that are folded, at a point.
-    pub fn work(&self, point: &Point) -> f64 {
+    pub fn work(&self, point: &TimePoint) -> f64 {
         match self.unit {
             RateUnit::Teraflops => (point.n as f64).powi(3),
             RateUnit::Terabytes => point.n as f64,
@@ -318,7 +318,7 @@ impl Measured {
 
     /// And what bounds them.
     pub fn hollow(&self) -> Vec<[i64; 2]> {
-        let roof = |point: &Point| Some(Self::place(point.intensity, point.roof?));
+        let roof = |point: &TimePoint| Some(Self::place(point.intensity, point.roof?));
         self.points.iter().filter_map(roof).collect()
     }
 
@@ -351,9 +351,9 @@ mod tests {
         assert_eq!(launches, [vec![1; 5], vec![3; 5]]);
     }
 
-    fn timed(n: u64, milliseconds: f64, fma: f64) -> Timed {
+    fn timed(n: u64, milliseconds: f64, fma: f64) -> ProgramTimes {
         let work = Work { fma, ..Work::default() };
-        Timed { n, milliseconds, launches: vec![Asked { work, bytes: 0.0 }] }
+        ProgramTimes { n, milliseconds, launches: vec![LaunchWork { work, bytes: 0.0 }] }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What pages show of a kernel beside its counts, so that two kernels that count the same can be told apart.
 
 use super::{access, pipeline};
-use crate::analysis::{Looked, Spec};
+use crate::analysis::{Observation, Spec};
 use crate::raster;
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda;
@@ -21,7 +21,7 @@ impl Views {
     ///
     /// # Errors
     /// Those of launches that tell the order of blocks, and of what no JSON can say.
-    pub(super) fn of(spec: &Spec, looked: &Looked) -> Result<Self, Failure> {
+    pub(super) fn new(spec: &Spec, looked: &Observation) -> Result<Self, Failure> {
         let listing = cuda::listing(&looked.kernel);
         // The picture of an access in another kernel has another line beside it.
         let accesses: Vec<_> = access::all(&looked.kernel, &listing.lines, &looked.trace)
@@ -31,7 +31,7 @@ impl Views {
         let parts = [
             ("pipeline", value(&pipeline::all(&looked.kernel, &looked.trace))?),
             ("accesses", value(&accesses)?),
-            ("order", value(&raster::of(spec)?.ok())?),
+            ("order", value(&raster::block_order(spec)?.ok())?),
         ];
         Ok(Self { text: text(&listing.text, &looked.kernel.name), parts: parts.into() })
     }

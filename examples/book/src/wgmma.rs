@@ -11,26 +11,26 @@ use serde::Serialize;
 
 /// What was seen of a kernel with matrix instructions of four warps.
 #[derive(Clone, Debug, Serialize)]
-pub struct Tensor {
+pub struct WgmmaTiles {
     /// How tiles lie in shared memory: each way once.
-    pub swizzles: Vec<swizzle::Swizzled>,
+    pub swizzles: Vec<swizzle::SwizzledTile>,
     /// The tiles that went through the ring, or through the one slot that threads fill.
     pub ring: Option<multistage::Tiles>,
     /// Which warpgroup multiplies what.
-    pub held: Vec<fragments::Held>,
+    pub held: Vec<fragments::Fragment>,
 }
 
 /// What was seen of the first block; none of a kernel without such instructions.
 ///
 /// # Errors
 /// What was seen and is not all so.
-pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Result<Option<Tensor>, Contradiction> {
+pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<WgmmaTiles>, Contradiction> {
     let swizzles = swizzle::all(kernel, trace)?;
     if swizzles.is_empty() {
         return Ok(None);
     }
-    let (ring, held) = (multistage::of(kernel, trace)?, fragments::all(kernel, trace)?);
-    Ok(Some(Tensor { swizzles, ring, held }))
+    let (ring, held) = (multistage::tiles(kernel, trace)?, fragments::all(kernel, trace)?);
+    Ok(Some(WgmmaTiles { swizzles, ring, held }))
 }
 
 /// The extents of an array as it lies; none of one that has no order.

@@ -45,7 +45,7 @@ pub struct Product<'o> {
 
 impl<'o> Product<'o> {
     /// That of operands which have been brought for a spec, scaled as that is; none on the simulator.
-    pub fn of(
+    pub fn new(
         operands: &'o Operands<'_>,
         spec: &SgemmSpec,
         c: Option<&'o mut CudaSlice<f32>>,

@@ -1,7 +1,7 @@
 //! Results of products compared with `f64` where they lie: of many kernels for one product only their errors travel.
 
 use super::{Gpu, failed};
-use crate::grid::shapes::Shape;
+use crate::grid::shapes::GemmShape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
 use gemm_dsl::spec::{Arith, Layout};
 use gemm_reference::product::{Size, UNDERFLOW};
@@ -83,7 +83,7 @@ pub const BEHIND: usize = 1024;
 
 /// Judges results by what they ought to be, in `f64`.
 #[derive(Debug)]
-pub struct Judge<'d> {
+pub struct Verifier<'d> {
     gpu: Gpu<'d>,
     expected: CudaFunction,
     furthest: CudaFunction,
@@ -92,7 +92,7 @@ pub struct Judge<'d> {
     errors: CudaSlice<f64>,
 }
 
-impl<'d> Judge<'d> {
+impl<'d> Verifier<'d> {
     /// A judge of results of at most so many elements.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl<'d> Judge<'d> {
         &mut self,
         (a, host_a): (&CudaSlice<f32>, &[f32]),
         (b, host_b): (&CudaSlice<f32>, &[f32]),
-        shape: Shape,
+        shape: GemmShape,
     ) -> Result<(), Error> {
         let Size { m, n, k } = shape.size;
         if a.len() < m * k || b.len() < k * n || self.values.len() < m * n {
@@ -160,7 +160,7 @@ impl<'d> Judge<'d> {
         &self,
         (a, a_strides): (&[f32], [usize; 2]),
         (b, b_strides): (&[f32], [usize; 2]),
-        shape: Shape,
+        shape: GemmShape,
     ) -> Result<(), Error> {
         let Size { m, n, k } = shape.size;
         let last = m * n - 1;
@@ -194,7 +194,7 @@ impl<'d> Judge<'d> {
     /// # Errors
     /// [`Error::Internal`] where it is too short, and those of the driver.
     #[allow(unsafe_code, reason = "the driver does not check how much it sets")]
-    pub fn poison(&self, c: &mut CudaSlice<f32>, shape: Shape) -> Result<(), Error> {
+    pub fn poison(&self, c: &mut CudaSlice<f32>, shape: GemmShape) -> Result<(), Error> {
         let len = room(c, shape)?;
         let (at, _used) = c.device_ptr_mut(self.gpu.stream);
         let stream = self.gpu.stream.cu_stream();
@@ -212,7 +212,7 @@ impl<'d> Judge<'d> {
     pub fn judge(
         &mut self,
         c: &CudaSlice<f32>,
-        shape: Shape,
+        shape: GemmShape,
         arith: Arith,
     ) -> Result<(f64, bool), Error> {
         let Size { m, n, k } = shape.size;
@@ -238,14 +238,14 @@ impl<'d> Judge<'d> {
 }
 
 /// The elements of a result and those behind it, for which there is room.
-fn room(c: &CudaSlice<f32>, shape: Shape) -> Result<usize, Error> {
+fn room(c: &CudaSlice<f32>, shape: GemmShape) -> Result<usize, Error> {
     let len = shape.size.m * shape.size.n + BEHIND;
     let short = || Error::Internal(format!("no room for the result of {shape}"));
     (c.len() >= len).then_some(len).ok_or_else(short)
 }
 
 /// How far it is from row to row and from column to column, of A and of B.
-fn strides(shape: Shape) -> [[usize; 2]; 2] {
+fn strides(shape: GemmShape) -> [[usize; 2]; 2] {
     let Size { m, n, k } = shape.size;
     let lying = |rows: usize, cols: usize, by_column| if by_column { [1, rows] } else { [cols, 1] };
     let layout: Layout = shape.layout;
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn matrices_lie_as_their_layout_says() {
-        let of = |layout| strides(Shape { size: Size::new(2, 3, 5), layout });
+        let of = |layout| strides(GemmShape { size: Size::new(2, 3, 5), layout });
         assert_eq!(of(Layout::Nn), [[5, 1], [3, 1]]);
         assert_eq!(of(Layout::Tn), [[1, 2], [3, 1]]);
         assert_eq!(of(Layout::Nt), [[5, 1], [1, 5]]);

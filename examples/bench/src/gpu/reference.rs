@@ -40,13 +40,13 @@ const TILE: u32 = 16;
 const CHECKED_ROWS: usize = 2;
 
 /// Multiplies in `f64`.
-pub struct Reference<'d> {
+pub struct GpuReference<'d> {
     gpu: Gpu<'d>,
     /// Loaded when it is first needed.
     kernel: OnceCell<CudaFunction>,
 }
 
-impl<'d> Reference<'d> {
+impl<'d> GpuReference<'d> {
     /// References that a GPU computes where the host would take long.
     pub fn new(gpu: Gpu<'d>) -> Self {
         Self { gpu, kernel: OnceCell::new() }

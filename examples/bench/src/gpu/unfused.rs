@@ -17,7 +17,7 @@ use text::THREADS;
 const BLOCKS_PER_SM: u32 = 8;
 
 /// The product of cuBLAS, and then a kernel for the epilogue of a spec.
-pub struct Separate<'o> {
+pub struct UnfusedEpilogue<'o> {
     gpu: Gpu<'o>,
     kernel: CudaFunction,
     a: &'o CudaSlice<f32>,
@@ -28,7 +28,7 @@ pub struct Separate<'o> {
     /// Where cuBLAS puts the sums, and C itself where the epilogue reads what it was.
     sums: CudaSlice<f32>,
     c: Option<CudaSlice<f32>>,
-    operands: Vec<Given>,
+    operands: Vec<KernelOperand>,
     /// The vectors of C.
     vectors: u32,
     /// m, n and k.
@@ -36,12 +36,12 @@ pub struct Separate<'o> {
 }
 
 /// An operand of the epilogue.
-enum Given {
+enum KernelOperand {
     Number(f32),
     Array(CudaSlice<f32>),
 }
 
-impl<'o> Separate<'o> {
+impl<'o> UnfusedEpilogue<'o> {
     /// That of a spec, on operands which have been brought for it. None for a spec without an epilogue,
     /// for one that also needs what C was where cuBLAS puts its sums, and for more than the kernel counts.
     ///
@@ -79,8 +79,8 @@ impl<'o> Separate<'o> {
         let own = on_host.operands.iter().skip(on_host.operands.len() - named.len());
         let given = own.map(|(operand, values)| {
             Ok::<_, Error>(match operand.along {
-                Along::Nothing => Given::Number(values[0]),
-                Along::N | Along::M | Along::Mn => Given::Array(upload(values)?),
+                Along::Nothing => KernelOperand::Number(values[0]),
+                Along::N | Along::M | Along::Mn => KernelOperand::Array(upload(values)?),
             })
         });
         let zeros = || {
@@ -125,8 +125,8 @@ impl<'o> Separate<'o> {
         };
         for operand in &self.operands {
             match operand {
-                Given::Number(number) => launch.arg(number),
-                Given::Array(array) => launch.arg(array),
+                KernelOperand::Number(number) => launch.arg(number),
+                KernelOperand::Array(array) => launch.arg(array),
             };
         }
         let [m, n, k] = &self.extents;

@@ -1,9 +1,9 @@
 //! The matrices of all products: parts of three arrays, which are made once.
 
-use super::shapes::Shape;
+use super::shapes::GemmShape;
 use crate::cli::Failure;
 use crate::data;
-use crate::gpu::{BEHIND, Blas, Gpu, Judge, Product, failed};
+use crate::gpu::{BEHIND, Blas, Gpu, Product, Verifier, failed};
 use crate::products::{Products, turned};
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Accuracy, Arith};
@@ -20,7 +20,7 @@ pub struct Arena<'d> {
     a: CudaSlice<f32>,
     b: CudaSlice<f32>,
     c: CudaSlice<f32>,
-    judge: Judge<'d>,
+    judge: Verifier<'d>,
     /// What `sgemm` is granted.
     accuracy: Accuracy,
 }
@@ -30,7 +30,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// [`Failure::Usage`] where this machine cannot hold them, and those of the driver.
-    pub fn new(gpu: Gpu<'d>, shapes: &[Shape], seed: u64) -> Result<Self, Failure> {
+    pub fn new(gpu: Gpu<'d>, shapes: &[GemmShape], seed: u64) -> Result<Self, Failure> {
         let [a, b, c] = elements(shapes)?;
         let uniform = |seed, len: usize| data::uniform(seed, len.max(1), -1.0, 1.0);
         let host = [uniform(seed, a), uniform(seed.wrapping_add(1), b)];
@@ -39,7 +39,7 @@ impl<'d> Arena<'d> {
         };
         let room = gpu.stream.alloc_zeros(c + BEHIND).map_err(failed("allocating a result"))?;
         let (a, b) = (upload(&host[0])?, upload(&host[1])?);
-        let (judge, accuracy) = (Judge::new(gpu, c)?, Accuracy::Ieee);
+        let (judge, accuracy) = (Verifier::new(gpu, c)?, Accuracy::Ieee);
         Ok(Self { gpu, host, a, b, c: room, judge, accuracy })
     }
 
@@ -52,7 +52,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// Those of [`Judge::expect`].
-    pub fn expect(&mut self, shape: Shape) -> Result<(), Error> {
+    pub fn expect(&mut self, shape: GemmShape) -> Result<(), Error> {
         self.judge.expect((&self.a, &self.host[0]), (&self.b, &self.host[1]), shape)
     }
 
@@ -63,7 +63,7 @@ impl<'d> Arena<'d> {
     /// Those of the launch and of [`Judge::judge`].
     pub fn check(
         &mut self,
-        (shape, arith): (Shape, Arith),
+        (shape, arith): (GemmShape, Arith),
         launch: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(f64, bool), Error> {
         self.judge.poison(&mut self.c, shape)?;
@@ -75,7 +75,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn spec(&mut self, shape: Shape) -> Result<SgemmSpec, Error> {
+    pub fn spec(&mut self, shape: GemmShape) -> Result<SgemmSpec, Error> {
         let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).spec(self.gpu.device)
     }
@@ -84,7 +84,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn sgemm(&mut self, shape: Shape) -> Result<Launched, Error> {
+    pub fn sgemm(&mut self, shape: GemmShape) -> Result<Launched, Error> {
         let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).run(self.gpu.device)
     }
@@ -93,7 +93,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn by_table(&mut self, table: &SgemmTable, shape: Shape) -> Result<Launched, Error> {
+    pub fn by_table(&mut self, table: &SgemmTable, shape: GemmShape) -> Result<Launched, Error> {
         let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
         table.call(self.gpu.device).launch(&a, &b, &mut c)
     }
@@ -102,7 +102,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn launch(&mut self, kernel: &SgemmKernel, shape: Shape) -> Result<Launched, Error> {
+    pub fn launch(&mut self, kernel: &SgemmKernel, shape: GemmShape) -> Result<Launched, Error> {
         let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
         kernel.call(self.gpu.device).launch(&a, &b, &mut c)
     }
@@ -111,7 +111,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// Those of [`Blas::product`].
-    pub fn blas(&mut self, blas: &Blas, shape: Shape) -> Result<(), Error> {
+    pub fn blas(&mut self, blas: &Blas, shape: GemmShape) -> Result<(), Error> {
         blas.product(&mut Product {
             a: &self.a,
             b: &self.b,
@@ -126,7 +126,7 @@ impl<'d> Arena<'d> {
 /// The matrices of a product in arrays.
 fn views<'v>(
     (a, b, c): (&'v CudaSlice<f32>, &'v CudaSlice<f32>, &'v mut CudaSlice<f32>),
-    shape: Shape,
+    shape: GemmShape,
 ) -> Result<(MatrixRef<'v>, MatrixRef<'v>, MatrixMut<'v>), Error> {
     let Size { m, n, k } = shape.size;
     let lying = |array, rows, cols, by_column| {
@@ -142,7 +142,7 @@ fn views<'v>(
 ///
 /// # Errors
 /// [`Failure::Usage`] where this machine cannot hold them.
-pub fn elements(shapes: &[Shape]) -> Result<[usize; 3], Failure> {
+pub fn elements(shapes: &[GemmShape]) -> Result<[usize; 3], Failure> {
     let mut most = [0; 3];
     for shape in shapes {
         let elements = Products::single(shape.size).elements()?;

@@ -1,7 +1,7 @@
 //! The command line.
 
 use super::arena;
-use super::shapes::{self, DEPTHS, SIDES, Shape};
+use super::shapes::{self, DEPTHS, GemmShape, SIDES};
 use crate::cli::{Failure, count, writable};
 use crate::plot;
 use crate::tune::table::fit;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// f64.
 #[derive(Debug, Parser)]
 #[command(name = "grid")]
-pub struct Options {
+pub struct GridOptions {
     #[command(flatten)]
     shapes: Shapes,
     /// So many sizes in place of the grid, each extent drawn from 1 to 8192, as likely small as large, and of the
@@ -95,7 +95,7 @@ fn size(text: &str) -> Result<Size, String> {
 
 impl Shapes {
     /// The products.
-    pub fn all(&self) -> Vec<Shape> {
+    pub fn all(&self) -> Vec<GemmShape> {
         if !self.only.is_empty() {
             let sizes = self.only.iter();
             let of =
@@ -122,7 +122,7 @@ impl Shapes {
     }
 }
 
-impl Options {
+impl GridOptions {
     /// The table that is measured in place of [`sgemm`](gemm_runtime::sgemm), if there is one.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Options {
     ///
     /// # Errors
     /// [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
-    pub fn shapes(&self, seed: u64) -> Result<Vec<Shape>, Failure> {
+    pub fn shapes(&self, seed: u64) -> Result<Vec<GemmShape>, Failure> {
         let shapes = match self.random {
             None => self.shapes.all(),
             Some(0) => {
@@ -167,9 +167,9 @@ mod tests {
 
     fn shapes(line: &str) -> Result<Vec<String>, String> {
         let words = std::iter::once("grid").chain(line.split_whitespace());
-        let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+        let options = GridOptions::try_parse_from(words).map_err(|error| error.to_string())?;
         let shapes = options.shapes(3).map_err(|error| error.to_string())?;
-        Ok(shapes.iter().map(Shape::to_string).collect())
+        Ok(shapes.iter().map(GemmShape::to_string).collect())
     }
 
     #[test]
@@ -193,7 +193,7 @@ mod tests {
         let table = |text: &str| {
             std::fs::write(&path, text).expect("written");
             let words = ["grid".to_owned(), "--table".to_owned(), path.display().to_string()];
-            let options = Options::try_parse_from(words).expect("options");
+            let options = GridOptions::try_parse_from(words).expect("options");
             options.table().map_err(|error| error.to_string())
         };
         let rows = "m <= 8 => tile: 8x8x8;\nelse => tile: 16x16x8";

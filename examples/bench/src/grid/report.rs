@@ -1,6 +1,6 @@
 //! What was measured, as JSON has it, and what follows from all of it.
 
-use super::shapes::Shape;
+use super::shapes::GemmShape;
 use gemm_dsl::spec::Layout;
 use gemm_reference::product::Size;
 use serde::Serialize;
@@ -26,7 +26,7 @@ pub fn roof(size: Size) -> f64 {
 
 /// A product with its times. What was not measured is `null`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct GridRow {
     /// Rows of C.
     pub m: usize,
     /// Columns of C.
@@ -64,12 +64,12 @@ pub struct Row {
     pub message: Option<String>,
     /// The product.
     #[serde(skip)]
-    pub shape: Shape,
+    pub shape: GemmShape,
 }
 
-impl Row {
+impl GridRow {
     /// A product without a result.
-    pub fn new(shape: Shape) -> Self {
+    pub fn new(shape: GemmShape) -> Self {
         let Size { m, n, k } = shape.size;
         Self {
             m,
@@ -105,20 +105,20 @@ impl Row {
 
 /// All that was measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct GridReport {
     /// The GPU's name.
     pub device: String,
     /// Of the random elements, and of what was drawn.
     pub seed: u64,
     /// The products.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GridRow>,
     /// What follows from them.
-    pub means: Vec<Mean>,
+    pub means: Vec<GridMean>,
 }
 
 /// Geometric means over some products.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mean {
+pub struct GridMean {
     /// Which.
     pub of: String,
     /// How many of them have times.
@@ -137,8 +137,8 @@ pub struct Mean {
 
 /// The means over all products, over those of which M or N is at most 64, over the others, and where there are several
 /// layouts over each.
-pub fn means(rows: &[Row]) -> Vec<Mean> {
-    let layouts = Layout::ALL.iter().filter(|layout| of(rows, layout).next().is_some());
+pub fn means(rows: &[GridRow]) -> Vec<GridMean> {
+    let layouts = Layout::ALL.iter().filter(|layout| with_layout(rows, layout).next().is_some());
     let layouts: Vec<&Layout> = layouts.collect();
     let mut means = vec![
         mean("all", rows.iter()),
@@ -146,22 +146,22 @@ pub fn means(rows: &[Row]) -> Vec<Mean> {
         mean("elsewhere", rows.iter().filter(|row| !row.shape.is_thin())),
     ];
     if layouts.len() > 1 {
-        means.extend(layouts.iter().map(|layout| mean(layout.word(), of(rows, layout))));
+        means.extend(layouts.iter().map(|layout| mean(layout.word(), with_layout(rows, layout))));
     }
     means.into_iter().flatten().collect()
 }
 
-fn of<'r>(rows: &'r [Row], layout: &Layout) -> impl Iterator<Item = &'r Row> {
+fn with_layout<'r>(rows: &'r [GridRow], layout: &Layout) -> impl Iterator<Item = &'r GridRow> {
     rows.iter().filter(move |row| row.shape.layout == *layout)
 }
 
-fn mean<'r>(of: &str, rows: impl Iterator<Item = &'r Row>) -> Option<Mean> {
-    let rows: Vec<&Row> = rows.filter(|row| row.us.is_some()).collect();
-    let all = |value: fn(&Row) -> Option<f64>| -> Vec<f64> {
+fn mean<'r>(of: &str, rows: impl Iterator<Item = &'r GridRow>) -> Option<GridMean> {
+    let rows: Vec<&GridRow> = rows.filter(|row| row.us.is_some()).collect();
+    let all = |value: fn(&GridRow) -> Option<f64>| -> Vec<f64> {
         rows.iter().filter_map(|row| value(row)).collect()
     };
     let ratios = all(|row| row.ratio);
-    Some(Mean {
+    Some(GridMean {
         of: of.to_owned(),
         count: rows.len(),
         ratio: geometric_mean(&ratios),
@@ -179,9 +179,9 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// The products that are furthest behind cuBLAS, at most so many, the worst first.
-pub fn worst(rows: &[Row], most: usize) -> Vec<&Row> {
-    let ratio = |row: &&Row| row.ratio.unwrap_or(f64::INFINITY);
-    let mut behind: Vec<&Row> = rows.iter().filter(|row| ratio(row) < BEHIND).collect();
+pub fn worst(rows: &[GridRow], most: usize) -> Vec<&GridRow> {
+    let ratio = |row: &&GridRow| row.ratio.unwrap_or(f64::INFINITY);
+    let mut behind: Vec<&GridRow> = rows.iter().filter(|row| ratio(row) < BEHIND).collect();
     behind.sort_by(|a, b| ratio(a).total_cmp(&ratio(b)));
     behind.truncate(most);
     behind
@@ -191,8 +191,8 @@ pub fn worst(rows: &[Row], most: usize) -> Vec<&Row> {
 mod tests {
     use super::*;
 
-    fn row(m: usize, n: usize, layout: Layout, us: f64, cublas: Option<f64>) -> Row {
-        let mut row = Row::new(Shape { size: Size::new(m, n, 512), layout });
+    fn row(m: usize, n: usize, layout: Layout, us: f64, cublas: Option<f64>) -> GridRow {
+        let mut row = GridRow::new(GemmShape { size: Size::new(m, n, 512), layout });
         row.timed(us, cublas);
         row
     }
@@ -213,7 +213,7 @@ mod tests {
             row(4, 4096, Layout::Nn, 10.0, Some(20.0)),
             row(64, 4096, Layout::Nn, 10.0, Some(5.0)),
             row(256, 256, Layout::Nt, 10.0, Some(9.0)),
-            Row::new(Shape { size: Size::square(1024), layout: Layout::Nt }),
+            GridRow::new(GemmShape { size: Size::square(1024), layout: Layout::Nt }),
         ];
         let means = means(&rows);
         let names: Vec<&str> = means.iter().map(|mean| &*mean.of).collect();

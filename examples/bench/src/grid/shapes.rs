@@ -18,14 +18,14 @@ pub const MOST: usize = 8192;
 
 /// A product of packed matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Shape {
+pub struct GemmShape {
     /// The extents.
     pub size: Size,
     /// How A and B lie.
     pub layout: Layout,
 }
 
-impl Shape {
+impl GemmShape {
     /// As tables of kernels take it.
     pub fn of_table(&self) -> SgemmShape {
         SgemmShape::from(self.size.extents()).layout(self.layout)
@@ -47,7 +47,7 @@ impl Shape {
 }
 
 /// `64x16x512 nt`.
-impl fmt::Display for Shape {
+impl fmt::Display for GemmShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Size { m, n, k } = self.size;
         write!(f, "{m}x{n}x{k} {}", self.layout)
@@ -60,7 +60,7 @@ fn layouts(m: usize, n: usize) -> &'static [Layout] {
 }
 
 /// All products of some sides and depths, in the layouts that the grid has or in those that are given.
-pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[Layout]) -> Vec<Shape> {
+pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[Layout]) -> Vec<GemmShape> {
     let mut shapes = Vec::new();
     for &k in depths {
         for &m in sides[0] {
@@ -71,7 +71,7 @@ pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[Layout]) -> Vec
                     given => given.contains(layout),
                 });
                 let size = Size { m, n, k };
-                shapes.extend(layouts.map(|&layout| Shape { size, layout }));
+                shapes.extend(layouts.map(|&layout| GemmShape { size, layout }));
             }
         }
     }
@@ -79,19 +79,19 @@ pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[Layout]) -> Vec
 }
 
 /// The grid.
-pub fn grid() -> Vec<Shape> {
+pub fn grid() -> Vec<GemmShape> {
     products([&SIDES, &SIDES], &DEPTHS, &[])
 }
 
 /// So many sizes, each extent drawn from 1 to 8192, as likely between 1 and 2 as between 4096 and 8192, and a layout
 /// from those given.
-pub fn random(seed: u64, count: usize, layouts: &[Layout]) -> Vec<Shape> {
+pub fn random(seed: u64, count: usize, layouts: &[Layout]) -> Vec<GemmShape> {
     let mut random = fastrand::Rng::with_seed(seed);
     let layouts = if layouts.is_empty() { Layout::ALL } else { layouts };
     let draw = |_| {
         let mut extent = || ((MOST as f64).powf(random.f64()).round() as usize).clamp(1, MOST);
         let size = Size { m: extent(), n: extent(), k: extent() };
-        Shape { size, layout: layouts[random.usize(..layouts.len())] }
+        GemmShape { size, layout: layouts[random.usize(..layouts.len())] }
     };
     (0..count).map(draw).collect()
 }
@@ -104,12 +104,12 @@ mod tests {
     fn the_grid_has_all_layouts_of_what_is_not_thin() {
         let grid = grid();
         assert_eq!(grid.len(), 7 * 7 * 4 + 3 * 4 * 4 * 4);
-        assert!(grid.iter().all(Shape::is_of_grid));
+        assert!(grid.iter().all(GemmShape::is_of_grid));
         let nn = grid.iter().filter(|shape| shape.layout == Layout::Nn);
         assert_eq!(nn.count(), 196);
         let size = Size::new(16, 4096, 64);
-        assert!(!Shape { size, layout: Layout::Nt }.is_of_grid());
-        assert!(!Shape { size: Size::new(5, 4, 64), layout: Layout::Nn }.is_of_grid());
+        assert!(!GemmShape { size, layout: Layout::Nt }.is_of_grid());
+        assert!(!GemmShape { size: Size::new(5, 4, 64), layout: Layout::Nn }.is_of_grid());
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let shapes = random(7, 4000, &[]);
         assert_eq!(shapes, random(7, 4000, &[]));
         assert_ne!(shapes, random(8, 4000, &[]));
-        let extents = |shape: &Shape| [shape.size.m, shape.size.n, shape.size.k];
+        let extents = |shape: &GemmShape| [shape.size.m, shape.size.n, shape.size.k];
         let all: Vec<usize> = shapes.iter().flat_map(extents).collect();
         assert!(all.iter().all(|extent| (1..=MOST).contains(extent)));
         // A half lies below the root of the largest.

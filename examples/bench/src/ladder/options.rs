@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Climb the ladders of reductions and matrix products.
 #[derive(Debug, Parser)]
 #[command(name = "ladder")]
-pub struct Options {
+pub struct LadderOptions {
     /// The ladder; both without it, and then --n, --block and --op are the reductions'
     pub ladder: Option<LadderChoice>,
     /// Where the kernels run
@@ -143,7 +143,7 @@ pub enum SgemmInput {
     Files(PathBuf, PathBuf),
 }
 
-impl Options {
+impl LadderOptions {
     /// Sorts the options by ladder.
     ///
     /// # Errors
@@ -273,7 +273,7 @@ mod tests {
 
     fn jobs(line: &str) -> Result<Jobs, String> {
         let words = std::iter::once("ladder").chain(line.split_whitespace());
-        let options = Options::try_parse_from(words).map_err(|e| e.to_string())?;
+        let options = LadderOptions::try_parse_from(words).map_err(|e| e.to_string())?;
         options.jobs().map_err(|e| e.to_string())
     }
 
@@ -333,7 +333,7 @@ mod tests {
         assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
         assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
         // The book is of all stages, at shapes of its own, on the simulator.
-        let options = <Options as clap::CommandFactory>::command();
+        let options = <LadderOptions as clap::CommandFactory>::command();
         let others = options.get_arguments().filter_map(|argument| argument.get_long());
         let others: Vec<&str> = others.filter(|other| !["html", "help"].contains(other)).collect();
         assert!(others.len() > 10, "{others:?}");

@@ -4,7 +4,7 @@
 //! is linear in each extent, as long as what an extent leaves of a tile stays: a few small shapes with the same remainders
 //! say what it is at a large one.
 
-use super::Counted;
+use super::LaunchCounts;
 use crate::cli::Failure;
 use crate::data;
 use crate::epilogue::launch_once;
@@ -31,10 +31,10 @@ const INSTRUCTION: f64 = 16.0;
 const NAIVE_DEPTH: usize = 64;
 
 /// Extents that are simulated instead of another one, with what each counts for.
-type Samples = Vec<(usize, f64)>;
+type ExtentSamples = Vec<(usize, f64)>;
 
 /// Two extents for one that is larger than both.
-pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> Samples {
+pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples {
     if extent <= second {
         return vec![(extent, 1.0)];
     }
@@ -44,7 +44,7 @@ pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> Samples {
 
 /// Along rows or columns: whole tiles and what is left. Of a launch that is all there is, blocks of whole tiles count
 /// alike and there is nothing beside them: one stands for all.
-fn along_tiles(extent: usize, tile: usize, alone: bool) -> Samples {
+fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
     let whole = tile * LINE.div_ceil(tile);
     let left = extent % whole;
     if alone && left == 0 && extent > 0 {
@@ -54,7 +54,7 @@ fn along_tiles(extent: usize, tile: usize, alone: bool) -> Samples {
 }
 
 /// Along K: from where all stages of a pipeline are full.
-fn along_depth(extent: usize, plan: &SgemmPlan) -> Samples {
+fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
     let depth = plan.depth() as usize;
     let (depth, first) = match plan.shape() {
         Shape::Naive(_) => (depth * NAIVE_DEPTH, 1),
@@ -74,7 +74,7 @@ fn along_depth(extent: usize, plan: &SgemmPlan) -> Samples {
 ///
 /// # Errors
 /// What the simulator finds.
-pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<Counted>, Failure> {
+pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCounts>, Failure> {
     let plan = spec.plan().map_err(Error::from)?;
     let (rows, cols) = plan.block_tile();
     let (rows, cols) = (rows as usize * plan.cluster() as usize, cols as usize);
@@ -94,7 +94,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<Counted>, F
         along_depth(size.k, &plan),
     ];
     let device = Device::simulator_compiled();
-    let mut all: Vec<Counted> = Vec::new();
+    let mut all: Vec<LaunchCounts> = Vec::new();
     for &(m, of_m) in &along[0] {
         for &(n, of_n) in &along[1] {
             for &(k, of_k) in &along[2] {
@@ -106,7 +106,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<Counted>, F
         }
     }
     let flops = |launch: &Launch| launch.work.mma_flops + launch.work.wgmma_flops;
-    let by_flops = |a: &&mut Counted, b: &&mut Counted| {
+    let by_flops = |a: &&mut LaunchCounts, b: &&mut LaunchCounts| {
         flops(&a.launch)
             .total_cmp(&flops(&b.launch))
             .then(a.launch.work.fma.total_cmp(&b.launch.work.fma))
@@ -206,14 +206,14 @@ pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
 
 /// Adds what a sample counted, so many times.
 fn add(
-    all: &mut Vec<Counted>,
+    all: &mut Vec<LaunchCounts>,
     program: &VerifiedProgram,
     launched: &Launched,
     times: f64,
 ) -> Result<(), Error> {
     for (nth, step) in launched.steps().enumerate() {
         if all.len() <= nth {
-            all.push(Counted::new(program, step.kernel()));
+            all.push(LaunchCounts::new(program, step.kernel()));
         }
         let counted = &mut all[nth];
         counted.launch.blocks += times * step.grid().iter().map(|n| f64::from(*n)).product::<f64>();

@@ -1,9 +1,9 @@
 //! What the launches of a reduction of a whole array ask for that is too large to simulate.
 
-use super::Counted;
+use super::LaunchCounts;
 use super::counts::{line, work};
 use crate::cli::Failure;
-use crate::rows::launch::{Chosen, Inputs, Launch};
+use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use crate::sample::compiled;
 use gemm_dsl::Family;
 use gemm_dsl::plan::Blocks;
@@ -22,7 +22,7 @@ const BLOCKS: u64 = 16;
 ///
 /// # Errors
 /// What the simulator finds.
-pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Failure> {
+pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<LaunchCounts>>, Failure> {
     if spec.over != Over::All {
         return Ok(None);
     }
@@ -34,18 +34,20 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<Counted>>, Fai
         Blocks::Runs(run) => u64::from(run) * BLOCKS,
     } as usize;
     let device = Device::simulator_compiled();
-    let chosen = Chosen::of(spec.clone())?;
+    let chosen = KernelChoice::from_spec(spec.clone())?;
     let (mut all, mut left) = (Vec::new(), len);
     loop {
-        let mut pass: Option<Counted> = None;
+        let mut pass: Option<LaunchCounts> = None;
         let mut passes = 1;
         for (len, times) in line(left, [unit, 2 * unit]) {
             let inputs = Inputs::new(None, (spec.element, len), spec.inputs().len(), SEED)?;
-            let launched = Launch::new(&device, &chosen, (1, len, 1), None)?.run(&inputs)?;
+            let launched =
+                ReductionLaunch::new(&device, &chosen, (1, len, 1), None)?.run(&inputs)?;
             passes = passes.max(launched.passes());
             if let Some(step) = launched.steps().next() {
                 let (counters, _) = compiled(&step)?;
-                let counted = pass.get_or_insert_with(|| Counted::new(&program, step.kernel()));
+                let counted =
+                    pass.get_or_insert_with(|| LaunchCounts::new(&program, step.kernel()));
                 counted.launch.blocks += times * f64::from(step.grid()[0]);
                 counted.launch.work += work(&step)? * times;
                 counted.launch.waits.barriers = counters.block_barriers as f64;

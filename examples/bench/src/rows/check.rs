@@ -2,7 +2,7 @@
 
 use super::input::Tile;
 use super::launch::poison;
-use super::problem::{Fold, Problem};
+use super::problem::{Fold, ReductionProblem};
 use fastrand::Rng;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::plan::ReducePlan;
@@ -25,7 +25,7 @@ pub const ONE_BY_ONE: usize = 1 << 24;
 #[derive(Clone, Copy, Debug)]
 pub struct Results<'r> {
     /// What was computed.
-    pub problem: &'r Problem,
+    pub problem: &'r ReductionProblem,
     /// How.
     pub spec: &'r ReduceSpec,
     /// The arrays.
@@ -213,7 +213,7 @@ fn root(values: &[Number], _: u64) -> Number {
 
 #[cfg(test)]
 mod tests {
-    use super::super::launch::{Chosen, Inputs, Launch};
+    use super::super::launch::{Inputs, KernelChoice, ReductionLaunch};
     use super::super::problem::Along;
     use super::super::segments::Lengths;
     use super::*;
@@ -221,13 +221,13 @@ mod tests {
     use gemm_runtime::Device;
     use gemm_runtime::spec::DataType;
 
-    fn problem(shape: &[usize], along: Along, fold: Fold) -> Problem {
-        Problem { shape: shape.to_vec(), along, fold, element: DataType::F32, how: None }
+    fn problem(shape: &[usize], along: Along, fold: Fold) -> ReductionProblem {
+        ReductionProblem { shape: shape.to_vec(), along, fold, element: DataType::F32, how: None }
     }
 
     /// Launches a problem, lets its results be changed, and checks them.
     fn checked(
-        problem: &Problem,
+        problem: &ReductionProblem,
         everything: bool,
         change: impl FnOnce(&mut [Vec<u64>]),
     ) -> Result<usize, String> {
@@ -238,11 +238,11 @@ mod tests {
             }
             _ => None,
         };
-        let chosen = Chosen::new(problem).expect("a kernel");
+        let chosen = KernelChoice::new(problem).expect("a kernel");
         let inputs = Inputs::new(None, (problem.element, problem.len()), problem.inputs(), 7)
             .expect("arrays");
-        let mut launch =
-            Launch::new(&device, &chosen, problem.size(), offsets.as_deref()).expect("outputs");
+        let mut launch = ReductionLaunch::new(&device, &chosen, problem.size(), offsets.as_deref())
+            .expect("outputs");
         launch.run(&inputs).expect("a launch");
         let mut bits = launch.results().expect("results");
         change(&mut bits);
@@ -280,7 +280,7 @@ mod tests {
             checked(&problem, true, |bits| bits[0][0] ^= 1 << 20).expect_err("a wrong result");
         }
         for element in [DataType::F16, DataType::Bf16, DataType::I8, DataType::I32, DataType::F64] {
-            let problem = Problem { element, ..problem(&[3000], Along::Whole, Fold::Sum) };
+            let problem = ReductionProblem { element, ..problem(&[3000], Along::Whole, Fold::Sum) };
             checked(&problem, true, |_| {}).expect("right");
             let bit = if element == DataType::F64 { 1 << 50 } else { 1 << 20 };
             checked(&problem, true, |bits| bits[0][0] ^= bit).expect_err("a wrong result");
@@ -303,8 +303,8 @@ mod tests {
         let cases = Fold::value_variants().iter().map(|fold| (*fold, DataType::F32));
         let cases = cases.chain([(Fold::Sum, DataType::I32), (Fold::Sum, DataType::F64)]);
         for (fold, element) in cases {
-            let problem = Problem { element, ..problem(&[2500], Along::Whole, fold) };
-            let chosen = Chosen::new(&problem).expect("a kernel");
+            let problem = ReductionProblem { element, ..problem(&[2500], Along::Whole, fold) };
+            let chosen = KernelChoice::new(&problem).expect("a kernel");
             // They come again twice, and then in part.
             let tiles = [1, 2].map(|seed| Tile::new(element, seed, 1000));
             let results = Results {

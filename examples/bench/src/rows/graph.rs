@@ -14,7 +14,7 @@ pub const REPLAYS: usize = 20;
 
 /// How long a launch takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
+pub struct LaunchTime {
     /// In microseconds, the median of the replays.
     pub us: f64,
     /// The launches of the graph.
@@ -29,7 +29,7 @@ pub fn time(
     gpu: Gpu<'_>,
     timer: &Timer<'_>,
     work: &mut dyn FnMut() -> Result<(), Error>,
-) -> Result<Timed, Error> {
+) -> Result<LaunchTime, Error> {
     let first = replayed(gpu, timer, work, LAUNCHES.0, 3)?;
     let launches = launches(first.us);
     replayed(gpu, timer, work, launches, REPLAYS)
@@ -47,14 +47,14 @@ fn replayed(
     work: &mut dyn FnMut() -> Result<(), Error>,
     launches: usize,
     replays: usize,
-) -> Result<Timed, Error> {
+) -> Result<LaunchTime, Error> {
     let graph = captured(gpu, work, launches)?;
     let mut replay = || graph.launch().map_err(failed("launching a graph"));
     let times = timer.medians(replays, &mut [&mut replay])?;
     let ms = times.first().copied().unwrap_or(f64::NAN);
     // The graph is destroyed when this returns.
     gpu.device.synchronize()?;
-    Ok(Timed { us: ms * 1e3 / launches as f64, launches })
+    Ok(LaunchTime { us: ms * 1e3 / launches as f64, launches })
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub struct Tile {
 }
 
 /// An element that is folded, of which there are tiles.
-pub trait Tiled: Element {
+pub trait TileElement: Element {
     /// The element that begins with these bytes, the least significant first.
     fn of_bytes(bytes: &[u8]) -> Self;
 
@@ -38,7 +38,7 @@ pub trait Tiled: Element {
 macro_rules! tiled {
     ($($element:ty),*) => {
         $(
-            impl Tiled for $element {
+            impl TileElement for $element {
                 fn of_bytes(bytes: &[u8]) -> Self {
                     let mut own = [0; size_of::<Self>()];
                     own.copy_from_slice(&bytes[..size_of::<Self>()]);
@@ -92,7 +92,7 @@ impl Tile {
     }
 
     /// An array of them on the host.
-    pub fn elements<T: Tiled>(&self, len: usize) -> Vec<T> {
+    pub fn elements<T: TileElement>(&self, len: usize) -> Vec<T> {
         let width = self.width();
         let chunks = self.bytes.chunks_exact(width).cycle().take(len);
         chunks.map(T::of_bytes).collect()

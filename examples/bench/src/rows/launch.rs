@@ -1,7 +1,7 @@
 //! Launches of what the table chose, on arrays of the simulator or of a GPU.
 
-use super::input::{Tile, Tiled};
-use super::problem::Problem;
+use super::input::{Tile, TileElement};
+use super::problem::ReductionProblem;
 use crate::gpu::{Gpu, elements};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::ir::Elem;
@@ -14,7 +14,7 @@ use gemm_runtime::{
 
 /// The kernel of a problem: what the table which ships has for it, unless the problem says how.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct KernelChoice {
     /// The condition of its row; none of the last, and where the table was not asked.
     pub condition: Option<String>,
     /// What it is.
@@ -22,15 +22,15 @@ pub struct Chosen {
     kernel: Kernel<ReduceSpec, ByName>,
 }
 
-impl Chosen {
+impl KernelChoice {
     /// That of a problem, as `ReduceTable::tuned` chooses it where the problem does not say how.
     ///
     /// # Errors
     /// [`Error::Spec`].
-    pub fn new(problem: &Problem) -> Result<Self, Error> {
+    pub fn new(problem: &ReductionProblem) -> Result<Self, Error> {
         let spec = problem.spec()?;
         if problem.how.is_some() {
-            return Self::of(spec);
+            return Self::from_spec(spec);
         }
         let table = tuned(&spec)?;
         let (outer, len, inner) = problem.size();
@@ -38,14 +38,14 @@ impl Chosen {
         let row = table.choose(&size).map_err(|wrong| Error::Internal(wrong.to_string()))?;
         let row = &table.rows()[row];
         let condition = row.when.as_ref().map(ToString::to_string);
-        Ok(Self { condition, ..Self::of(row.spec.clone())? })
+        Ok(Self { condition, ..Self::from_spec(row.spec.clone())? })
     }
 
     /// That of a spec, without a table.
     ///
     /// # Errors
     /// [`Error::Spec`].
-    pub fn of(spec: ReduceSpec) -> Result<Self, Error> {
+    pub fn from_spec(spec: ReduceSpec) -> Result<Self, Error> {
         let kernel = Kernel::<ReduceSpec, ByName>::new(spec.clone())?;
         Ok(Self { condition: None, spec, kernel })
     }
@@ -84,7 +84,7 @@ impl Inputs {
     }
 
     /// Whether a problem folds these.
-    pub fn suit(&self, problem: &Problem) -> bool {
+    pub fn suit(&self, problem: &ReductionProblem) -> bool {
         let elements = self.tiles.first().map(Tile::element);
         let enough = self.tiles.len() >= problem.inputs();
         elements == Some(problem.element) && self.len == problem.len() && enough
@@ -125,7 +125,7 @@ macro_rules! outputs {
             fn bits(&self, device: &Device) -> Result<Vec<u64>, Error> {
                 match self {
                     $(Self::$name(buffer) => {
-                        Ok(device.download(buffer)?.into_iter().map(Tiled::bits).collect())
+                        Ok(device.download(buffer)?.into_iter().map(TileElement::bits).collect())
                     })*
                 }
             }
@@ -171,23 +171,23 @@ impl Ends {
 
 /// A reduction on a device: it is launched as often as one likes.
 #[derive(Debug)]
-pub struct Launch<'l> {
+pub struct ReductionLaunch<'l> {
     device: &'l Device,
-    chosen: &'l Chosen,
+    chosen: &'l KernelChoice,
     /// The arrays as (outer, length, inner); of segments, all elements.
     size: (usize, usize, usize),
     segments: Option<Ends>,
     outputs: Vec<(&'static str, Output)>,
 }
 
-impl<'l> Launch<'l> {
+impl<'l> ReductionLaunch<'l> {
     /// A reduction of arrays of this size with outputs that are poisoned, and the segments between these offsets.
     ///
     /// # Errors
     /// Those of [`Device::upload_of`] and of [`Segments::new`].
     pub fn new(
         device: &'l Device,
-        chosen: &'l Chosen,
+        chosen: &'l KernelChoice,
         size: (usize, usize, usize),
         offsets: Option<&[u32]>,
     ) -> Result<Self, Error> {
@@ -229,7 +229,7 @@ impl<'l> Launch<'l> {
         self.outputs.iter().map(|(_, output)| output.bits(self.device)).collect()
     }
 
-    fn run_of<T: Tiled>(&mut self, inputs: &Inputs) -> Result<Launched, Error> {
+    fn run_of<T: TileElement>(&mut self, inputs: &Inputs) -> Result<Launched, Error> {
         match &inputs.on_gpu {
             Some(arrays) => {
                 let views: Vec<CudaView<'_, T>> = arrays
@@ -296,7 +296,7 @@ mod tests {
             let table = ReduceTable::<f32>::tuned(&spec).expect("a table");
             let (outer, len, inner) = problem.size();
             let choice = table.choice((outer as u64, len as u64, inner as u64)).expect("in range");
-            let chosen = Chosen::new(problem).expect("a kernel");
+            let chosen = KernelChoice::new(problem).expect("a kernel");
             assert_eq!(
                 (chosen.spec.to_string(), chosen.condition),
                 (choice.line, choice.condition)
@@ -318,9 +318,9 @@ mod tests {
         {
             let spec = format!("op: {op}, type: {element}, over: rows");
             let Ok(parsed) = spec.parse() else { continue };
-            let chosen = Chosen::of(parsed).expect(&spec);
+            let chosen = KernelChoice::from_spec(parsed).expect(&spec);
             let inputs = Inputs::new(None, (element, 35), chosen.spec.inputs().len(), 1);
-            let mut launch = Launch::new(&device, &chosen, (5, 7, 1), None).expect(&spec);
+            let mut launch = ReductionLaunch::new(&device, &chosen, (5, 7, 1), None).expect(&spec);
             launch.run(&inputs.expect("arrays")).expect(&spec);
             let results = launch.results().expect("results");
             for (bits, (name, elem)) in results.iter().zip(chosen.spec.results()) {
@@ -336,9 +336,9 @@ mod tests {
     fn outputs_are_poisoned() {
         let device = Device::simulator();
         let (along, fold, element) = (Along::Axis(1), Fold::MeanVar, DataType::F32);
-        let problem = Problem { shape: vec![3, 4], along, fold, element, how: None };
-        let chosen = Chosen::new(&problem).expect("a kernel");
-        let launch = Launch::new(&device, &chosen, problem.size(), None).expect("outputs");
+        let problem = ReductionProblem { shape: vec![3, 4], along, fold, element, how: None };
+        let chosen = KernelChoice::new(&problem).expect("a kernel");
+        let launch = ReductionLaunch::new(&device, &chosen, problem.size(), None).expect("outputs");
         assert_eq!(launch.results().expect("two outputs"), vec![vec![poison(Elem::F32); 3]; 2]);
     }
 }

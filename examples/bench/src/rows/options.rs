@@ -1,7 +1,7 @@
 //! The command line.
 
 use super::peers::PeersChoice;
-use super::problem::{Along, Fold, Kind, Problem, shape_text};
+use super::problem::{Along, Fold, Kind, ReductionProblem, shape_text};
 use super::shapes;
 use crate::cli::{DeviceChoice, Failure, count, writable};
 use crate::plot;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// against f64. Without a GPU small shapes run on the simulator, and there are no times.
 #[derive(Debug, Parser)]
 #[command(name = "rows")]
-pub struct Options {
+pub struct RowsOptions {
     /// Where the kernels run
     #[arg(long, value_enum, default_value_t)]
     pub device: DeviceChoice,
@@ -21,7 +21,7 @@ pub struct Options {
     pub only: Vec<Kind>,
     /// Only arrays of these shapes, such as 4096x4096 or 2^20x128
     #[arg(long, value_delimiter = ',', value_parser = shape)]
-    pub shape: Vec<Shape>,
+    pub shape: Vec<ProblemExtents>,
     /// Only along these axes
     #[arg(long, value_delimiter = ',')]
     pub axis: Vec<usize>,
@@ -50,25 +50,26 @@ pub struct Options {
 
 /// Extents as said on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape(Vec<usize>);
+pub struct ProblemExtents(Vec<usize>);
 
-fn shape(text: &str) -> Result<Shape, String> {
-    text.split('x').map(count).collect::<Result<_, _>>().map(Shape)
+fn shape(text: &str) -> Result<ProblemExtents, String> {
+    text.split('x').map(count).collect::<Result<_, _>>().map(ProblemExtents)
 }
 
 /// The problems of a table.
-pub type Table = (Kind, Vec<Problem>);
+pub type ProblemTable = (Kind, Vec<ReductionProblem>);
 
-impl Options {
+impl RowsOptions {
     /// What is asked for, on the simulator or on a GPU, after all that can be refused before a measurement.
     ///
     /// # Errors
     /// [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
-    pub fn tables(&self, simulator: bool) -> Result<Vec<Table>, Failure> {
+    pub fn tables(&self, simulator: bool) -> Result<Vec<ProblemTable>, Failure> {
         let kinds =
             Kind::ALL.into_iter().filter(|kind| self.only.is_empty() || self.only.contains(kind));
-        let all: Vec<Table> = kinds.map(|kind| (kind, shapes::problems(kind, simulator))).collect();
-        let wanted = |problem: &Problem| {
+        let all: Vec<ProblemTable> =
+            kinds.map(|kind| (kind, shapes::problems(kind, simulator))).collect();
+        let wanted = |problem: &ReductionProblem| {
             let shape = self.shape.is_empty() || self.shape.iter().any(|s| s.0 == problem.shape);
             let axis = self.axis.is_empty()
                 || self.axis.iter().any(|axis| problem.along == Along::Axis(*axis));
@@ -76,7 +77,8 @@ impl Options {
         };
         let mut tables = Vec::new();
         for (kind, problems) in &all {
-            let problems: Vec<Problem> = problems.iter().filter(|p| wanted(p)).cloned().collect();
+            let problems: Vec<ReductionProblem> =
+                problems.iter().filter(|p| wanted(p)).cloned().collect();
             if !problems.is_empty() {
                 tables.push((*kind, self.computed(problems)?));
             }
@@ -103,14 +105,14 @@ impl Options {
     }
 
     /// Each problem by each of the ways that were said.
-    fn computed(&self, problems: Vec<Problem>) -> Result<Vec<Problem>, Failure> {
+    fn computed(&self, problems: Vec<ReductionProblem>) -> Result<Vec<ReductionProblem>, Failure> {
         if self.how.is_empty() {
             return Ok(problems);
         }
         let mut all = Vec::new();
         for problem in &problems {
             for how in &self.how {
-                let problem = Problem { how: Some(how.clone()), ..problem.clone() };
+                let problem = ReductionProblem { how: Some(how.clone()), ..problem.clone() };
                 let plan = problem.spec().and_then(|spec| spec.plan());
                 plan.map_err(|errors| Failure::Usage(format!("--how: of {problem}\n{errors}")))?;
                 all.push(problem);
@@ -134,7 +136,7 @@ fn usage<T>(message: &str) -> Result<T, Failure> {
 }
 
 /// What there would have been.
-fn nothing(all: &[Table], simulator: bool) -> String {
+fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     let mut shapes: Vec<String> = Vec::new();
     let mut folds: Vec<&str> = Vec::new();
     for problem in all.iter().flat_map(|(_, problems)| problems) {
@@ -165,9 +167,9 @@ fn suffixed(path: &Path, name: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn tables(line: &str) -> Result<Vec<Table>, String> {
+    fn tables(line: &str) -> Result<Vec<ProblemTable>, String> {
         let words = std::iter::once("rows").chain(line.split_whitespace());
-        let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+        let options = RowsOptions::try_parse_from(words).map_err(|error| error.to_string())?;
         options.tables(false).map_err(|error| error.to_string())
     }
 
@@ -208,13 +210,14 @@ mod tests {
     fn a_way_that_is_said_is_that_of_each_problem_or_refused_at_its_key() {
         let options =
             ["rows", "--only", "segments", "--how", "group: 32, items: 8", "--how", "group: 256"];
-        let options = Options::try_parse_from(options).expect("options");
+        let options = RowsOptions::try_parse_from(options).expect("options");
         let tables = options.tables(false).expect("tables");
         let [(Kind::Segments, problems)] = &tables[..] else { panic!("{tables:?}") };
         assert_eq!(problems.len(), 2 * 12);
         assert_ne!(problems[0].spec(), problems[1].spec());
         for wrong in ["op: max", "group: 3", "over: rows"] {
-            let options = Options::try_parse_from(["rows", "--only", "segments", "--how", wrong]);
+            let options =
+                RowsOptions::try_parse_from(["rows", "--only", "segments", "--how", wrong]);
             let error = options.expect("options").tables(false).expect_err(wrong).to_string();
             let key = wrong.split(':').next().expect("a key");
             assert!(error.contains("--how") && error.contains(key), "{error}");
@@ -223,7 +226,8 @@ mod tests {
 
     #[test]
     fn several_tables_have_pictures_of_their_own() {
-        let options = Options::try_parse_from(["rows", "--plot", "a.svg,b.png"]).expect("options");
+        let options =
+            RowsOptions::try_parse_from(["rows", "--plot", "a.svg,b.png"]).expect("options");
         assert_eq!(options.plots(Kind::Rows, 1), [Path::new("a.svg"), Path::new("b.png")]);
         assert_eq!(
             options.plots(Kind::Rows, 3),

@@ -1,7 +1,7 @@
 //! PyTorch and CUB, which measure the same beside us.
 
 use super::graph::REPLAYS;
-use super::problem::{Along, Fold, Problem};
+use super::problem::{Along, Fold, ReductionProblem};
 use crate::cli::Failure;
 use crate::peer::{self, Peer, PeerError, Starting};
 use clap::ValueEnum;
@@ -39,14 +39,14 @@ pub enum PeersChoice {
 
 /// A peer, as tables have columns for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum PeerKind {
     /// PyTorch.
     Torch,
     /// CUB.
     Cub,
 }
 
-impl Who {
+impl PeerKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Torch, Self::Cub];
 
@@ -59,7 +59,7 @@ impl Who {
     }
 
     /// Whether it has what a problem asks for.
-    pub fn has(self, problem: &Problem) -> bool {
+    pub fn has(self, problem: &ReductionProblem) -> bool {
         match (self, problem.along) {
             (Self::Torch, Along::Whole | Along::Axis(_)) => true,
             (Self::Torch, Along::Segments(..)) | (Self::Cub, Along::Axis(_)) => false,
@@ -74,8 +74,8 @@ impl Who {
 /// The peers that are there. They end when this is dropped.
 #[derive(Debug, Default)]
 pub struct Peers {
-    all: Vec<(Who, Peer)>,
-    names: Vec<(Who, String)>,
+    all: Vec<(PeerKind, Peer)>,
+    names: Vec<(PeerKind, String)>,
     /// Where their programs lie, and the offsets of segments.
     directory: Option<TempDir>,
 }
@@ -84,7 +84,7 @@ pub struct Peers {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
     /// The times of a launch in microseconds, of each that has one.
-    pub times: Vec<(Who, f64)>,
+    pub times: Vec<(PeerKind, f64)>,
     /// What kept others from one.
     pub complaints: Vec<String>,
 }
@@ -113,8 +113,8 @@ impl Peers {
     pub fn start(choice: PeersChoice) -> Result<(Self, Vec<String>), Failure> {
         let asked = |who| match choice {
             PeersChoice::None => false,
-            PeersChoice::Torch => who == Who::Torch,
-            PeersChoice::Cub => who == Who::Cub,
+            PeersChoice::Torch => who == PeerKind::Torch,
+            PeersChoice::Cub => who == PeerKind::Cub,
             PeersChoice::All => true,
         };
         if choice == PeersChoice::None {
@@ -122,11 +122,11 @@ impl Peers {
         }
         let directory = tempfile::tempdir()?;
         // PyTorch takes its time to load, in which CUB is compiled.
-        let torch = asked(Who::Torch).then(|| torch(directory.path()));
-        let cub = asked(Who::Cub).then(|| cub(directory.path()));
+        let torch = asked(PeerKind::Torch).then(|| torch(directory.path()));
+        let cub = asked(PeerKind::Cub).then(|| cub(directory.path()));
         let torch = torch.map(|started| started?.finish(START));
         let (mut peers, mut lacks) = (Self::default(), Vec::new());
-        for (who, started) in [(Who::Torch, torch), (Who::Cub, cub)] {
+        for (who, started) in [(PeerKind::Torch, torch), (PeerKind::Cub, cub)] {
             match started {
                 None => {}
                 Some(Ok(peer)) => {
@@ -143,7 +143,7 @@ impl Peers {
     }
 
     /// Those that came, with their versions, whether they still answer or not.
-    pub fn names(&self) -> &[(Who, String)] {
+    pub fn names(&self) -> &[(PeerKind, String)] {
         &self.names
     }
 
@@ -153,7 +153,7 @@ impl Peers {
     /// [`Failure::Output`] where the offsets of segments cannot be written.
     pub fn ask(
         &mut self,
-        problem: &Problem,
+        problem: &ReductionProblem,
         launches: usize,
         offsets: Option<&[u32]>,
     ) -> Result<Answers, Failure> {
@@ -245,11 +245,15 @@ mod tests {
         command.args(["-c", &script]);
         let peer = Peer::start(command, START).expect("a peer");
         let directory = Some(tempfile::tempdir().expect("a temporary directory"));
-        Peers { all: vec![(Who::Cub, peer)], names: vec![(Who::Cub, "it".to_owned())], directory }
+        Peers {
+            all: vec![(PeerKind::Cub, peer)],
+            names: vec![(PeerKind::Cub, "it".to_owned())],
+            directory,
+        }
     }
 
-    fn problem(along: Along, fold: Fold) -> Problem {
-        Problem { shape: vec![100], along, fold, element: DataType::F32, how: None }
+    fn problem(along: Along, fold: Fold) -> ReductionProblem {
+        ReductionProblem { shape: vec![100], along, fold, element: DataType::F32, how: None }
     }
 
     /// The complaint that has the question in it.
@@ -293,7 +297,7 @@ mod tests {
         let mut peers = peers(r#"echo '{"us": 2.5}'"#);
         let mut times =
             |along, fold| peers.ask(&problem(along, fold), 2, None).expect("answers").times;
-        assert_eq!(times(Along::Whole, Fold::Max), [(Who::Cub, 2.5)]);
+        assert_eq!(times(Along::Whole, Fold::Max), [(PeerKind::Cub, 2.5)]);
         assert_eq!(times(Along::Whole, Fold::Dot), []);
         assert_eq!(times(Along::Axis(0), Fold::Sum), []);
     }

@@ -100,7 +100,7 @@ pub enum Along {
 
 /// A reduction of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ReductionProblem {
     /// The extents of the array, the outermost first.
     pub shape: Vec<usize>,
     /// Along what it is folded.
@@ -113,7 +113,7 @@ pub struct Problem {
     pub how: Option<String>,
 }
 
-impl Problem {
+impl ReductionProblem {
     /// The table that it stands in.
     pub fn kind(&self) -> Kind {
         match self.along {
@@ -202,7 +202,7 @@ impl Problem {
 }
 
 /// `sum of 2^20x128 along 1`.
-impl fmt::Display for Problem {
+impl fmt::Display for ReductionProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (fold, shape, along) = (self.fold.name(), self.shape_text(), self.along_text());
         match self.along {
@@ -227,9 +227,9 @@ pub fn shape_text(shape: &[usize]) -> String {
 mod tests {
     use super::*;
 
-    fn along(shape: &[usize], axis: usize) -> Problem {
+    fn along(shape: &[usize], axis: usize) -> ReductionProblem {
         let (shape, along) = (shape.to_vec(), Along::Axis(axis));
-        Problem { shape, along, fold: Fold::Sum, element: DataType::F32, how: None }
+        ReductionProblem { shape, along, fold: Fold::Sum, element: DataType::F32, how: None }
     }
 
     #[test]
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn every_fold_is_a_line() {
         for fold in Fold::value_variants() {
-            let problem = Problem { fold: *fold, ..along(&[4, 5], 1) };
+            let problem = ReductionProblem { fold: *fold, ..along(&[4, 5], 1) };
             let spec = problem.spec().expect("a line");
             assert_eq!(spec.inputs().len(), problem.inputs());
             spec.plan().expect("a sound line");

@@ -1,7 +1,7 @@
 //! What was measured, as JSON has it, and what follows from all of it.
 
-use super::peers::Who;
-use super::problem::{Kind, Problem};
+use super::peers::PeerKind;
+use super::problem::{Kind, ReductionProblem};
 use serde::Serialize;
 
 /// Inputs beyond so many bytes are read from memory.
@@ -15,7 +15,7 @@ const EXPECTED: (f64, f64) = (0.88, 0.95);
 
 /// A problem with its result. What was not measured is `null`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ReductionRow {
     /// `whole`, `rows` or `segments`.
     pub table: &'static str,
     /// The extents of the array.
@@ -65,9 +65,9 @@ pub struct Row {
     pub title: String,
 }
 
-impl Row {
+impl ReductionRow {
     /// Notes times: ours, and those of the peers.
-    pub fn timed(&mut self, us: f64, launches: usize, read_rate: f64, peers: &[(Who, f64)]) {
+    pub fn timed(&mut self, us: f64, launches: usize, read_rate: f64, peers: &[(PeerKind, f64)]) {
         self.launches = Some(launches);
         self.time_us = Some(us);
         self.read_gb_s = Some(rate(self.bytes_read, us));
@@ -75,26 +75,26 @@ impl Row {
         self.of_reading = Some(rate(self.bytes_read, us) / read_rate);
         for (who, theirs) in peers {
             let (time, ratio) = match who {
-                Who::Torch => (&mut self.torch_us, &mut self.vs_torch),
-                Who::Cub => (&mut self.cub_us, &mut self.vs_cub),
+                PeerKind::Torch => (&mut self.torch_us, &mut self.vs_torch),
+                PeerKind::Cub => (&mut self.cub_us, &mut self.vs_cub),
             };
             (*time, *ratio) = (Some(*theirs), Some(theirs / us));
         }
     }
 
     /// The time of a peer over ours.
-    pub fn versus(&self, who: Who) -> Option<f64> {
+    pub fn versus(&self, who: PeerKind) -> Option<f64> {
         match who {
-            Who::Torch => self.vs_torch,
-            Who::Cub => self.vs_cub,
+            PeerKind::Torch => self.vs_torch,
+            PeerKind::Cub => self.vs_cub,
         }
     }
 
     /// What a peer reads, in 10^9 bytes a second.
-    pub fn rate_of(&self, who: Who) -> Option<f64> {
+    pub fn rate_of(&self, who: PeerKind) -> Option<f64> {
         let us = match who {
-            Who::Torch => self.torch_us,
-            Who::Cub => self.cub_us,
+            PeerKind::Torch => self.torch_us,
+            PeerKind::Cub => self.cub_us,
         };
         Some(rate(self.bytes_read, us?))
     }
@@ -115,8 +115,8 @@ fn rate(bytes: u64, us: f64) -> f64 {
 }
 
 /// A row without times.
-pub fn row(problem: &Problem) -> Row {
-    Row {
+pub fn row(problem: &ReductionProblem) -> ReductionRow {
+    ReductionRow {
         table: problem.kind().name(),
         shape: problem.shape.clone(),
         along: problem.along_text(),
@@ -145,7 +145,7 @@ pub fn row(problem: &Problem) -> Row {
 
 /// All that was measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct ReductionReport {
     /// `simulator`, or the GPU's name.
     pub device: String,
     /// Of the random elements.
@@ -155,14 +155,14 @@ pub struct Report {
     /// The peers, with their versions.
     pub peers: Vec<String>,
     /// The problems.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ReductionRow>,
     /// What follows from them.
-    pub means: Vec<Mean>,
+    pub means: Vec<ReductionMean>,
 }
 
 /// A geometric mean of ratios.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mean {
+pub struct ReductionMean {
     /// The table.
     pub table: &'static str,
     /// What is folded.
@@ -178,10 +178,10 @@ pub struct Mean {
 }
 
 /// The geometric means of each table, fold and peer that there are.
-pub fn means(rows: &[Row]) -> Vec<Mean> {
+pub fn means(rows: &[ReductionRow]) -> Vec<ReductionMean> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
-        for who in Who::ALL {
+        for who in PeerKind::ALL {
             let mut folds: Vec<&'static str> = Vec::new();
             let of_table = || rows.iter().filter(move |row| row.table == kind.name());
             for row in of_table() {
@@ -197,7 +197,7 @@ pub fn means(rows: &[Row]) -> Vec<Mean> {
                     continue;
                 }
                 let logs: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-                all.push(Mean {
+                all.push(ReductionMean {
                     table: kind.name(),
                     op,
                     peer: who.name(),
@@ -213,10 +213,10 @@ pub fn means(rows: &[Row]) -> Vec<Mean> {
 
 /// The rows that are slower than a peer, and those that are slower than is expected beside plain reading: a line
 /// for each.
-pub fn behind(rows: &[Row]) -> (Vec<String>, Vec<String>) {
+pub fn behind(rows: &[ReductionRow]) -> (Vec<String>, Vec<String>) {
     let (mut peers, mut reading) = (Vec::new(), Vec::new());
     for row in rows {
-        for who in Who::ALL {
+        for who in PeerKind::ALL {
             if let Some(ratio) = row.versus(who).filter(|ratio| *ratio < 1.0) {
                 peers.push(format!("{}: {ratio:.2} of {}", row.title, who.name()));
             }
@@ -239,11 +239,16 @@ mod tests {
     use gemm_runtime::spec::DataType;
 
     /// A row of so many elements of `f32` that took so long, and PyTorch so long.
-    fn timed(len: usize, us: f64, torch: f64) -> Row {
+    fn timed(len: usize, us: f64, torch: f64) -> ReductionRow {
         let (fold, element) = (Fold::Sum, DataType::F32);
-        let mut row =
-            row(&Problem { shape: vec![len], along: Along::Whole, fold, element, how: None });
-        row.timed(us, 2, 4000.0, &[(Who::Torch, torch)]);
+        let mut row = row(&ReductionProblem {
+            shape: vec![len],
+            along: Along::Whole,
+            fold,
+            element,
+            how: None,
+        });
+        row.timed(us, 2, 4000.0, &[(PeerKind::Torch, torch)]);
         row
     }
 

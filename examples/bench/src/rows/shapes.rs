@@ -1,7 +1,7 @@
 //! The problems of each table: those of a GPU, and smaller ones of the simulator.
 
 use super::check::ONE_BY_ONE;
-use super::problem::{Along, Fold, Kind, Problem};
+use super::problem::{Along, Fold, Kind, ReductionProblem};
 use super::segments::Lengths;
 use gemm_runtime::spec::DataType;
 
@@ -73,9 +73,9 @@ const SIMULATOR: Sizes = Sizes {
 };
 
 /// The problems of a table. Those of one shape and element stand one after the other.
-pub fn problems(kind: Kind, simulator: bool) -> Vec<Problem> {
+pub fn problems(kind: Kind, simulator: bool) -> Vec<ReductionProblem> {
     let sizes = if simulator { &SIMULATOR } else { &GPU };
-    let problem = |shape: &[usize], along, fold, element| Problem {
+    let problem = |shape: &[usize], along, fold, element| ReductionProblem {
         shape: shape.to_vec(),
         along,
         fold,

@@ -30,7 +30,7 @@ fn predictable(text: &str) -> Result<usize, String> {
 /// Measure products and sums of matrices that are dealt out to several devices
 #[derive(Debug, Parser)]
 #[command(name = "scale")]
-pub struct Options {
+pub struct ScaleOptions {
     /// So many simulated devices, in place of GPUs
     #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true, conflicts_with = "gpus")]
     pub simulated: Option<usize>,
@@ -84,7 +84,7 @@ pub struct Options {
     pub plot: Option<PathBuf>,
 }
 
-impl Options {
+impl ScaleOptions {
     /// Whether the devices are simulated.
     fn is_simulated(&self) -> Result<bool, Failure> {
         Ok(match (self.simulated, self.gpus.is_empty()) {
@@ -252,7 +252,7 @@ impl Options {
     /// The kernel of the products.
     ///
     /// # Errors
-    /// As [`Options::product_spec`].
+    /// As [`ScaleOptions::product_spec`].
     pub fn kernel(&self) -> Result<SgemmKernel, Failure> {
         let made = SgemmKernel::new(self.product_spec()?);
         made.map_err(|error| match &self.line {
@@ -284,7 +284,7 @@ impl Options {
     /// The kernel of the sums.
     ///
     /// # Errors
-    /// As [`Options::sum_spec`].
+    /// As [`ScaleOptions::sum_spec`].
     pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
         <ReduceKernel>::new(self.sum_spec()?)
             .map_err(|error| wrong("--sum-line", &self.sum_line, &error))

@@ -1,35 +1,35 @@
 //! How long a sum takes, by a model: the bytes that a rank reads, what runs leave and travels, and launches.
 
-use super::table::Predicted;
+use super::table::PredictedTimes;
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
 use gemm_runtime::world::Machine;
 
 /// Seconds of a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
+pub struct SumTimes {
     /// Of one GPU that has everything.
     pub one: f64,
     /// Of all ranks together.
     pub all: f64,
 }
 
-impl Times {
+impl SumTimes {
     /// How fast all ranks are together, over so many times one GPU.
     pub fn efficiency(&self, ranks: usize) -> f64 {
         self.one / (ranks as f64 * self.all)
     }
 
     /// What is predicted of so many ranks.
-    pub fn on(&self, ranks: usize) -> Predicted {
-        Predicted { time: self.all, efficiency: self.efficiency(ranks) }
+    pub fn on(&self, ranks: usize) -> PredictedTimes {
+        PredictedTimes { time: self.all, efficiency: self.efficiency(ranks) }
     }
 }
 
 /// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as fast as copies reach: what a run
 /// leaves is written and read, each rank gets what the runs of all others have left, and folds that, in a second launch. What it
 /// does not know: how long ranks take to come to the call, and kernels that read more slowly than copies.
-pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> Times {
+pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
     let partial = spec
@@ -41,7 +41,7 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
     let launches = if spec.launch == Some(LaunchForm::Once) { 1.0 } else { 2.0 };
     let one = read(len) + 2.0 * left(runs) + launches * machine.gpu.launch;
     if ranks <= 1 {
-        return Times { one, all: one };
+        return SumTimes { one, all: one };
     }
     // The rank that has most.
     let own = runs.div_ceil(ranks);
@@ -54,7 +54,7 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
         exchange = exchange.max(hosts.network.time(partial * (runs - of_host) as u64 * each));
     }
     let all = read(shard) + left(own) + exchange + left(runs) + 2.0 * machine.gpu.launch;
-    Times { one, all }
+    SumTimes { one, all }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What was found, for people and for programs.
 
-use super::options::Options;
+use super::options::ScaleOptions;
 use super::sums;
 use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
@@ -19,7 +19,7 @@ pub fn layouts(n: usize, ranks: usize, weak: bool) -> Layouts {
 
 /// What was measured, or predicted.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ScaleRow {
     /// `product` or `sum`.
     what: &'static str,
     /// The device; what was predicted says so.
@@ -46,7 +46,7 @@ pub struct Row {
 
 /// Milliseconds that were measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub struct MeasuredTimes {
     /// Of one device.
     pub alone: f64,
     /// Of all ranks together.
@@ -57,7 +57,7 @@ pub struct Measured {
 
 /// Seconds that were predicted, and the efficiency.
 #[derive(Clone, Copy, Debug)]
-pub struct Predicted {
+pub struct PredictedTimes {
     /// Of all ranks together.
     pub time: f64,
     /// The speed of each over that of one device.
@@ -67,7 +67,7 @@ pub struct Predicted {
 /// What gathering first costs has to be this share of the whole for anything to be said of what is hidden of it.
 const SEEN: f64 = 0.005;
 
-impl Measured {
+impl MeasuredTimes {
     /// The share of what gathering first costs that is hidden; below 0 where parts beside products cost more.
     fn hidden(&self) -> Option<f64> {
         let in_turn = self.in_turn?;
@@ -77,7 +77,7 @@ impl Measured {
 }
 
 /// Of what a row is.
-struct Of {
+struct RowSubject {
     what: &'static str,
     size: String,
     shape: String,
@@ -85,18 +85,19 @@ struct Of {
     shares: f64,
 }
 
-impl Row {
+impl ScaleRow {
     /// What was measured of a product of so many terms.
     pub fn product(
         rank: &Rank,
         c: &Layout,
         terms: usize,
-        measured: Measured,
-        predicted: Predicted,
+        measured: MeasuredTimes,
+        predicted: PredictedTimes,
         is_right: bool,
     ) -> Self {
         let shape = format!("{}x{}x{terms}", c.rows, c.cols);
-        let of = Of { what: "product", size: format!("product of {terms}"), shape, shares: 1.0 };
+        let of =
+            RowSubject { what: "product", size: format!("product of {terms}"), shape, shares: 1.0 };
         Self::measured(of, rank, measured, predicted, is_right)
     }
 
@@ -104,20 +105,20 @@ impl Row {
     pub fn sum(
         rank: &Rank,
         len: usize,
-        measured: Measured,
-        predicted: Predicted,
+        measured: MeasuredTimes,
+        predicted: PredictedTimes,
         is_right: bool,
     ) -> Self {
         let (size, shares) = (format!("sum of {len}"), rank.ranks() as f64);
-        let of = Of { what: "sum", size, shape: len.to_string(), shares };
+        let of = RowSubject { what: "sum", size, shape: len.to_string(), shares };
         Self::measured(of, rank, measured, predicted, is_right)
     }
 
     fn measured(
-        Of { what, size, shape, shares }: Of,
+        RowSubject { what, size, shape, shares }: RowSubject,
         rank: &Rank,
-        measured: Measured,
-        predicted: Predicted,
+        measured: MeasuredTimes,
+        predicted: PredictedTimes,
         is_right: bool,
     ) -> Self {
         let device = rank.device();
@@ -143,11 +144,11 @@ impl Row {
 
     /// What was predicted, which nobody has measured here: seconds of one device, and of all.
     fn predicted(
-        of: Of,
+        of: RowSubject,
         machine: &Machine,
         ranks: usize,
         alone: f64,
-        predicted: Predicted,
+        predicted: PredictedTimes,
     ) -> Self {
         Self {
             what: of.what,
@@ -176,7 +177,7 @@ impl Row {
 ///
 /// # Errors
 /// [`Failure::Usage`] for what cannot be predicted.
-pub fn predicted(options: &Options, ranks: usize) -> Result<Vec<Row>, Failure> {
+pub fn predicted(options: &ScaleOptions, ranks: usize) -> Result<Vec<ScaleRow>, Failure> {
     let machine = options.machine(ranks)?;
     let computing = machine.computing(&options.product_spec()?);
     let mut rows = Vec::new();
@@ -189,22 +190,28 @@ pub fn predicted(options: &Options, ranks: usize) -> Result<Vec<Row>, Failure> {
         let said = writeln!(io::stderr(), "{chosen}");
         said.map_err(Failure::Output)?;
         let estimate = &chosen.estimate;
-        let of = Of { what: "product", size: format!("product of {n}"), shape, shares: 1.0 };
-        let predicted = Predicted { time: estimate.time, efficiency: estimate.efficiency() };
-        rows.push(Row::predicted(of, &computing, ranks, estimate.local, predicted));
+        let of =
+            RowSubject { what: "product", size: format!("product of {n}"), shape, shares: 1.0 };
+        let predicted = PredictedTimes { time: estimate.time, efficiency: estimate.efficiency() };
+        rows.push(ScaleRow::predicted(of, &computing, ranks, estimate.local, predicted));
     }
     let spec = options.sum_spec()?;
     for len in options.sums()? {
         let times = sums::predicted(&spec, len, ranks, &machine);
         let shares = ranks as f64;
-        let of = Of { what: "sum", size: format!("sum of {len}"), shape: len.to_string(), shares };
-        rows.push(Row::predicted(of, &machine, ranks, times.one, times.on(ranks)));
+        let of = RowSubject {
+            what: "sum",
+            size: format!("sum of {len}"),
+            shape: len.to_string(),
+            shares,
+        };
+        rows.push(ScaleRow::predicted(of, &machine, ranks, times.one, times.on(ranks)));
     }
     Ok(rows)
 }
 
 /// The rows as a table.
-fn table(rows: &[Row]) -> Table {
+fn table(rows: &[ScaleRow]) -> Table {
     let mut table = Table::new([
         text("device"),
         text("what"),
@@ -244,7 +251,7 @@ fn table(rows: &[Row]) -> Table {
 }
 
 /// Of which machines what is predicted is: what was measured may be of another one.
-fn machines(rows: &[Row]) -> String {
+fn machines(rows: &[ScaleRow]) -> String {
     let mut names: Vec<&str> = rows.iter().map(|row| row.predicted_of).collect();
     names.dedup();
     format!("Predicted: {}", names.join("; "))
@@ -254,7 +261,7 @@ fn machines(rows: &[Row]) -> String {
 ///
 /// # Errors
 /// [`Failure::Output`] and [`Failure::Plot`].
-pub fn print(options: &Options, rows: &[Row]) -> Result<(), Failure> {
+pub fn print(options: &ScaleOptions, rows: &[ScaleRow]) -> Result<(), Failure> {
     if rows.is_empty() {
         // Rank 0 speaks for all.
         return Ok(());
@@ -272,7 +279,7 @@ pub fn print(options: &Options, rows: &[Row]) -> Result<(), Failure> {
 }
 
 /// The efficiency over the ranks, a line for each size; that of nobody's measurement is told apart.
-fn picture(options: &Options, rows: &[Row]) -> Lines {
+fn picture(options: &ScaleOptions, rows: &[ScaleRow]) -> Lines {
     let mut ranks: Vec<usize> = rows.iter().map(|row| row.ranks).collect();
     ranks.sort_unstable();
     ranks.dedup();
@@ -280,7 +287,7 @@ fn picture(options: &Options, rows: &[Row]) -> Lines {
     names.dedup();
     names.sort_unstable();
     names.dedup();
-    let line = |name: &str, kind: &str, value: &dyn Fn(&Row) -> Option<f64>| {
+    let line = |name: &str, kind: &str, value: &dyn Fn(&ScaleRow) -> Option<f64>| {
         let of = |ranks: &usize| rows.iter().find(|row| row.ranks == *ranks && row.size == name);
         let values: Vec<Option<f64>> = ranks.iter().map(|ranks| value(of(ranks)?)).collect();
         let some = values.iter().any(Option::is_some);
@@ -307,8 +314,8 @@ mod tests {
     use clap::Parser;
     use gemm_runtime::world::World;
 
-    fn of_world(line: &str) -> Vec<Row> {
-        let options = Options::try_parse_from(line.split_whitespace()).expect(line);
+    fn of_world(line: &str) -> Vec<ScaleRow> {
+        let options = ScaleOptions::try_parse_from(line.split_whitespace()).expect(line);
         let mut rows = Vec::new();
         for ranks in &options.predict {
             rows.extend(predicted(&options, *ranks).expect(line));
@@ -344,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_is_hidden_is_a_share_of_what_gathering_first_costs() {
-        let of = |alone, shared, in_turn| Measured { alone, shared, in_turn }.hidden();
+        let of = |alone, shared, in_turn| MeasuredTimes { alone, shared, in_turn }.hidden();
         assert_eq!(of(8.0, 8.5, Some(10.0)), Some(0.75));
         assert_eq!(of(8.0, 8.0, Some(10.0)), Some(1.0));
         assert_eq!(of(8.0, 11.0, Some(10.0)), Some(-0.5));
@@ -357,13 +364,13 @@ mod tests {
     #[test]
     fn simulated_devices_have_bits_and_no_times() {
         let rows = World::simulated(2).expect("a world").run(|rank| {
-            let measured = Measured { alone: 4.0, shared: 2.5, in_turn: Some(9.0) };
-            let predicted = Predicted { time: 2e-3, efficiency: 0.9 };
+            let measured = MeasuredTimes { alone: 4.0, shared: 2.5, in_turn: Some(9.0) };
+            let predicted = PredictedTimes { time: 2e-3, efficiency: 0.9 };
             let c = Layout::cols(4, 6);
             let right = rank.number() == 0;
             Ok([
-                Row::product(rank, &c, 5, measured, predicted, right),
-                Row::sum(rank, 7, measured, predicted, right),
+                ScaleRow::product(rank, &c, 5, measured, predicted, right),
+                ScaleRow::sum(rank, 7, measured, predicted, right),
             ])
         });
         let rows = rows.expect("rows");
@@ -374,7 +381,7 @@ mod tests {
             );
             assert_eq!((row.predicted_ms, row.predicted), (Some(2.0), Some(0.9)));
         }
-        assert!(rows[0].iter().all(Row::is_right) && !rows[1].iter().any(Row::is_right));
+        assert!(rows[0].iter().all(ScaleRow::is_right) && !rows[1].iter().any(ScaleRow::is_right));
         let lines: Vec<String> = table(&rows.concat())
             .text()
             .lines()

@@ -13,7 +13,7 @@ use gemm_reference::product::Size;
 /// Search the space of specs for the fastest.
 #[derive(Debug, Parser)]
 #[command(name = "tune")]
-pub struct Options {
+pub struct TuneOptions {
     /// What is searched
     #[arg(long, value_enum, default_value_t = Family::Sgemm)]
     pub family: Family,
@@ -118,7 +118,7 @@ const REDUCTIONS: &[&str] =
     &["block: 64 | 128 | 256 | 512 | 1024, items: 1 | 2 | 3 | 4 | 6 | 8 | 12 | 16 | 24 | 32 | 64,
      float4 | none, shuffle | unroll_last_warp | none"];
 
-impl Options {
+impl TuneOptions {
     /// The space to search.
     ///
     /// # Errors
@@ -161,20 +161,20 @@ impl Options {
 
 /// What specs are timed on.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Problem {
+pub enum TuneProblem {
     /// Products.
     Products(Vec<Products>),
     /// Reductions of arrays of these lengths.
     Arrays(Vec<usize>),
 }
 
-impl Options {
+impl TuneOptions {
     /// What to search at.
     ///
     /// # Errors
     /// [`Failure::Usage`] for sizes at which there is nothing to time, or that this machine cannot hold,
     /// and for a batch of reductions.
-    pub fn problem(&self) -> Result<Problem, Failure> {
+    pub fn problem(&self) -> Result<TuneProblem, Failure> {
         let (sizes, batch) = (self.sizes()?, self.batch()?);
         match self.family {
             Family::Sgemm => {
@@ -183,11 +183,11 @@ impl Options {
                     products.elements().map(|_| products)
                 };
                 let products: Result<_, _> = sizes.into_iter().map(products).collect();
-                products.map(Problem::Products)
+                products.map(TuneProblem::Products)
             }
             Family::Reduce => {
                 let lengths: Result<_, _> = sizes.iter().map(|&n| data::elements(&[n])).collect();
-                lengths.map(Problem::Arrays)
+                lengths.map(TuneProblem::Arrays)
             }
         }
     }
@@ -229,15 +229,15 @@ mod tests {
     fn a_batch_has_products_that_fit() {
         let problem = |line: &str| {
             let words = std::iter::once("tune").chain(line.split_whitespace());
-            let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+            let options = TuneOptions::try_parse_from(words).map_err(|error| error.to_string())?;
             options.problem().map_err(|error| error.to_string())
         };
         let batch = |n| Products { size: Size::square(n), batch: Some(4096) };
-        let batches = Problem::Products(vec![batch(16), batch(8)]);
+        let batches = TuneProblem::Products(vec![batch(16), batch(8)]);
         assert_eq!(problem("--size 16,8 --batch 2^12"), Ok(batches));
-        let single = Problem::Products(vec![Products::single(Size::square(9))]);
+        let single = TuneProblem::Products(vec![Products::single(Size::square(9))]);
         assert_eq!(problem("--size 9"), Ok(single));
-        assert_eq!(problem("--family reduce --size 9"), Ok(Problem::Arrays(vec![9])));
+        assert_eq!(problem("--family reduce --size 9"), Ok(TuneProblem::Arrays(vec![9])));
         for (line, reason) in [
             ("--batch 0", "--batch 0: there is nothing to time"),
             ("--batch -1", "`-1` is negative"),
@@ -255,7 +255,7 @@ mod tests {
     fn the_name_of_a_preset_is_no_space() {
         for (name, meant) in [("small", "small"), (" Large", "large")] {
             let words = ["tune", "--space", name];
-            let options = Options::try_parse_from(words).expect("options");
+            let options = TuneOptions::try_parse_from(words).expect("options");
             let error = options.space().expect_err(name).to_string();
             assert!(error.contains(&format!("Did you mean --preset {meant}?")), "{error}");
         }
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn seconds_are_a_whole_number() {
-        let error = |text: &str| match Options::try_parse_from(["tune", "--seconds", text]) {
+        let error = |text: &str| match TuneOptions::try_parse_from(["tune", "--seconds", text]) {
             Err(error) => error.to_string(),
             Ok(options) => panic!("{text} was taken for {}", options.seconds),
         };

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// A spec with how long it takes by the model.
 #[derive(Clone, Debug)]
-pub struct Predicted {
+pub struct PredictedSpec {
     /// Where the space has it.
     pub point: Point,
     /// What it is.
@@ -70,7 +70,7 @@ pub fn rank(
     size: Size,
     device: &Device,
     limit: Limit,
-) -> Result<Vec<Predicted>, Failure> {
+) -> Result<Vec<PredictedSpec>, Failure> {
     let start = Instant::now();
     // Whether a share of the limit is reached.
     let passed = |share: f64, classes: usize| {
@@ -81,7 +81,7 @@ pub fn rank(
     let mut known: HashSet<String> = HashSet::new();
     // Unsound points and those of known classes are drawn again and again.
     let mut seen: HashSet<Point> = HashSet::new();
-    let mut found: Vec<Predicted> = Vec::new();
+    let mut found: Vec<PredictedSpec> = Vec::new();
     let mut faults = None;
     loop {
         let around = passed(RANDOM_SHARE, known.len());
@@ -133,9 +133,9 @@ pub fn rank(
 
 /// The same, those first that differ in what the model is good at: of specs with one tile and one part of a thread, which it tells
 /// apart by less than it is off, the one alone whose pipeline was fastest wherever it was measured.
-fn varied(found: Vec<Predicted>) -> Vec<Predicted> {
-    let kind = |one: &Predicted| format!("{:?} {:?}", one.spec.tile, one.spec.thread);
-    let from_best = |one: &Predicted| one.spec.stages.map_or(u32::MAX, |n| n.abs_diff(STAGES));
+fn varied(found: Vec<PredictedSpec>) -> Vec<PredictedSpec> {
+    let kind = |one: &PredictedSpec| format!("{:?} {:?}", one.spec.tile, one.spec.thread);
+    let from_best = |one: &PredictedSpec| one.spec.stages.map_or(u32::MAX, |n| n.abs_diff(STAGES));
     // By kind: the time of the best, and the place of the one that stands for it.
     let mut kinds: HashMap<String, (f64, usize)> = HashMap::new();
     for (place, one) in found.iter().enumerate() {
@@ -162,7 +162,7 @@ fn predict(
     spec: SgemmSpec,
     size: Size,
     device: &Device,
-) -> Result<Option<Predicted>, Failure> {
+) -> Result<Option<PredictedSpec>, Failure> {
     let plan = spec.plan().map_err(gemm_runtime::Error::from)?;
     let registers = registers(&plan);
     let counted = counts::product(&spec, size, device.sms)?;
@@ -170,7 +170,7 @@ fn predict(
     let launches: Vec<Launch> = counted.into_iter().map(|one| with(one.launch)).collect();
     Ok(program(device, &launches).and_then(|(parts, time)| {
         let longest = parts.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()))?;
-        Some(Predicted { point, spec, time, bound: longest.bound() })
+        Some(PredictedSpec { point, spec, time, bound: longest.bound() })
     }))
 }
 
@@ -195,7 +195,7 @@ fn registers(plan: &SgemmPlan) -> u32 {
 
 /// The spec of a class that is tried first. On an H200 orders that turn back at the ends of rows or columns were the fastest, and
 /// copies spread over three quarters of the steps of a tile; with pitches of their own small products took 5 % longer.
-fn preferred(space: &Space, mut best: Predicted) -> Predicted {
+fn preferred(space: &Space, mut best: PredictedSpec) -> PredictedSpec {
     let class_of_all = class(&best.spec);
     loop {
         let better = space.neighbours(&best.point).into_iter().filter_map(|point| {
@@ -205,7 +205,7 @@ fn preferred(space: &Space, mut best: Predicted) -> Predicted {
         });
         let next = better.min_by(|a, b| rank_of(&a.1).total_cmp(&rank_of(&b.1)));
         match next {
-            Some((point, spec)) => best = Predicted { point, spec, ..best },
+            Some((point, spec)) => best = PredictedSpec { point, spec, ..best },
             None => return best,
         }
     }

@@ -12,10 +12,10 @@ use gemm_dsl::parse;
 
 /// A union of lines with alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Space(Vec<Vec<Entry>>);
+pub struct Space(Vec<Vec<SpaceEntry>>);
 
 /// The alternatives of an entry; an empty text leaves it out.
-type Entry = Vec<String>;
+type SpaceEntry = Vec<String>;
 
 /// A spec of a space: the line, and which alternative of each of its entries.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,7 +39,8 @@ impl Space {
 
     /// How many points there are, sound or not.
     pub fn count(&self) -> usize {
-        let points = |line: &Vec<Entry>| line.iter().map(Vec::len).fold(1, usize::saturating_mul);
+        let points =
+            |line: &Vec<SpaceEntry>| line.iter().map(Vec::len).fold(1, usize::saturating_mul);
         self.0.iter().map(points).fold(0, usize::saturating_add)
     }
 
@@ -87,7 +88,7 @@ impl Space {
         self.0.iter().enumerate().flat_map(|(line, entries)| {
             let count = entries.iter().map(Vec::len).product();
             (0..count).map(move |mut number: usize| {
-                let digit = |entry: &Entry| {
+                let digit = |entry: &SpaceEntry| {
                     let choice = number % entry.len();
                     number /= entry.len();
                     choice
@@ -99,7 +100,7 @@ impl Space {
 }
 
 /// The lines of a text, which is more than one where the key of the first entry comes again.
-fn unions(text: &str) -> Result<Vec<Vec<Entry>>, String> {
+fn unions(text: &str) -> Result<Vec<Vec<SpaceEntry>>, String> {
     let entries = parse::entries(text).map_err(|faults| faults.to_string())?;
     let key = |text| keyed(text).map(|(key, _)| key);
     let first = entries.first().and_then(|entry| entry.first()).and_then(|text| key(text));
@@ -121,7 +122,7 @@ fn unions(text: &str) -> Result<Vec<Vec<Entry>>, String> {
     Ok(lines)
 }
 
-fn alternatives(entry: &[&str]) -> Result<Entry, String> {
+fn alternatives(entry: &[&str]) -> Result<SpaceEntry, String> {
     let mut key = None;
     let mut found = Vec::new();
     for &alternative in entry {

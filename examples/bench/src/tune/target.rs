@@ -8,7 +8,7 @@ use gemm_runtime::spec::Spec;
 
 /// The time of a spec at a size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Timed {
+pub struct SpecTime {
     /// The time of a launch, in milliseconds.
     pub time: f64,
     /// In 10^9 floating-point operations, or bytes, a second.
@@ -64,5 +64,5 @@ pub trait Target {
     ///
     /// # Errors
     /// Those of the launches.
-    fn time(&mut self, size: usize, spec: &Self::Spec, rounds: usize) -> Result<Timed, Failure>;
+    fn time(&mut self, size: usize, spec: &Self::Spec, rounds: usize) -> Result<SpecTime, Failure>;
 }

@@ -39,7 +39,7 @@ pub struct Access {
     /// Two lanes that cannot be served at once.
     pub collision: Option<Collision>,
     /// What spares them, and leaves all that access the buffer as wide and together less costly.
-    pub cure: Option<Cure>,
+    pub cure: Option<Suggestion>,
     /// The picture.
     pub grid: Grid,
     /// Where in the rows of its array the lanes are, and how many words a row has, of an array that a key pads.
@@ -49,9 +49,9 @@ pub struct Access {
 
 /// What spares an access conflicts.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cure {
+pub struct Suggestion {
     /// How the array would lie.
-    pub by: By,
+    pub by: LayoutChange,
     /// What the access would cost.
     pub wavefronts: u64,
     /// The same lanes there.
@@ -60,16 +60,16 @@ pub struct Cure {
 
 /// How an array lies otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum By {
+pub enum LayoutChange {
     /// With so many more elements behind each row.
     Padding(u32),
     /// With the elements of its rows exchanged, as the key `swizzle` has it.
     Swizzle,
 }
 
-impl Cure {
+impl Suggestion {
     /// What a way to access an array would be where a row and a column are this word.
-    pub(crate) fn of(by: By, way: &Way, word: impl Fn(u32, u32) -> u32) -> Self {
+    pub(crate) fn new(by: LayoutChange, way: &Way, word: impl Fn(u32, u32) -> u32) -> Self {
         let wavefronts = way.wavefronts_at(&word);
         Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
     }
@@ -139,7 +139,7 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
     }
     let access = |((stmt, pattern), (times, _)): (&(u32, u32), &(u64, u32))| {
         let line = lines[*stmt as usize].start + 1;
-        of(kernel, (line, *times), &trace.patterns[*pattern as usize])
+        describe(kernel, (line, *times), &trace.patterns[*pattern as usize])
     };
     let mut all: Vec<Access> = ways.iter().map(access).collect();
     let patterns = ways
@@ -167,7 +167,9 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
         for (at, way) in at.into_iter().zip(ways) {
             let access = &mut accesses[at];
             let cured = pad.map(|pad| {
-                Cure::of(By::Padding(pad), &way, |at, column| at * (row + pad) + column)
+                Suggestion::new(LayoutChange::Padding(pad), &way, |at, column| {
+                    at * (row + pad) + column
+                })
             });
             access.cure = cured.filter(|cured| cured.wavefronts < access.cost);
             access.lies = Some((way, row));
@@ -202,7 +204,7 @@ pub fn kind(kind: Kind) -> &'static str {
 }
 
 /// One way to access, at a line and so many times.
-pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Access {
+pub fn describe(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Access {
     let buffer = &kernel.buffers[pattern.buffer];
     let size = i64::from(buffer.elem.size());
     let taking = || pattern.lanes.iter().zip(0u32..).filter_map(|(at, lane)| Some((lane, (*at)?)));
@@ -217,7 +219,7 @@ pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Ac
         lanes,
         cost: 0,
         least: 0,
-        strides: Strides::of(&pattern.lanes).map(|strides| strides.text()),
+        strides: Strides::from_lanes(&pattern.lanes).map(|strides| strides.text()),
         collision: None,
         cure: None,
         grid: Grid { rows: Vec::new() },

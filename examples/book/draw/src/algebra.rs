@@ -14,7 +14,7 @@ pub struct Strides(pub [i32; BITS]);
 
 impl Strides {
     /// Those of a whole warp, if there are any.
-    pub fn of(lanes: &[Option<i32>; LANES]) -> Option<Self> {
+    pub fn from_lanes(lanes: &[Option<i32>; LANES]) -> Option<Self> {
         let strides: [i32; BITS] = std::array::from_fn(|bit| lanes[1 << bit].unwrap_or(0));
         let is_sum = |(lane, at): (usize, &Option<i32>)| {
             let bits = (0..BITS).filter(|bit| lane >> bit & 1 == 1);
@@ -140,7 +140,8 @@ mod tests {
 
     #[test]
     fn distances_are_sums_over_bits_or_not() {
-        let text = |at: fn(usize) -> i32| Strides::of(&warp(at)).map(|strides| strides.text());
+        let text =
+            |at: fn(usize) -> i32| Strides::from_lanes(&warp(at)).map(|strides| strides.text());
         assert_eq!(text(|lane| lane as i32).as_deref(), Some("32:1"));
         assert_eq!(text(|_| 0).as_deref(), Some("32:0"));
         assert_eq!(
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(text(|lane| (lane * lane) as i32), None);
         let mut some = warp(|lane| lane as i32);
         some[7] = None;
-        assert_eq!(Strides::of(&some), None);
+        assert_eq!(Strides::from_lanes(&some), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// A counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Counted {
+pub struct CounterValue {
     /// Its name, with spaces.
     pub name: String,
     /// What it counts.
@@ -41,13 +41,13 @@ pub const AS_COMPILED: [(&str, &[&str]); 17] = [
 ];
 
 /// Counters that are not 0.
-pub fn counted(counters: &Counters) -> Vec<Counted> {
+pub fn counted(counters: &Counters) -> Vec<CounterValue> {
     let of = |(name, says, value): (&'static str, String, u64)| {
         let stand = AS_COMPILED.iter().find(|(field, _)| *field == name);
         let stand = quantities(stand.map_or(&[], |(_, names)| names));
         // That of the one that is told least exactly.
         let rough = stand.iter().max_by(|a, b| a.tolerance.total_cmp(&b.tolerance));
-        (value > 0).then(|| Counted {
+        (value > 0).then(|| CounterValue {
             name: written(name),
             says,
             value,
@@ -67,7 +67,7 @@ macro_rules! counters {
 
         impl Counter {
             /// How many.
-            pub fn of(self, counters: &Counters) -> u64 {
+            pub fn value(self, counters: &Counters) -> u64 {
                 match self { $(Self::$variant => counters.$field,)* }
             }
 
@@ -94,7 +94,7 @@ counters! {
 
 impl Counter {
     /// Its value in a list, from which it is missing where it is 0.
-    pub fn among(self, all: &[Counted]) -> u64 {
+    pub fn among(self, all: &[CounterValue]) -> u64 {
         all.iter().find(|counted| counted.name == self.name()).map_or(0, |counted| counted.value)
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A count.
 #[derive(Clone, Debug, Serialize)]
-pub struct Predicted {
+pub struct Metric {
     /// Its name, with spaces.
     pub name: String,
     /// What the profiler calls it.
@@ -22,10 +22,10 @@ pub struct Predicted {
 pub fn predicted(
     counts: &Compiled,
     further_off: impl Fn(&'static str) -> Option<String>,
-) -> Vec<Predicted> {
+) -> Vec<Metric> {
     let of = |quantity: &Quantity| {
         let value = (quantity.of)(counts).filter(|value| *value > 0)?;
-        Some(Predicted {
+        Some(Metric {
             name: written(quantity.name),
             metric: metric(quantity),
             value,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A kernel on an architecture.
 #[derive(Clone, Debug, Serialize)]
-pub struct Resident {
+pub struct Occupancy {
     /// The architecture, as `sm_90`.
     pub arch: String,
     /// Registers of a thread.
@@ -34,7 +34,7 @@ pub struct Registers {
 }
 
 /// What of a kernel fits, on the architectures whose compiler has said how many registers it has there.
-pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Resident> {
+pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Occupancy> {
     let known = registers.iter().filter_map(|of| {
         let sm = ALL.iter().find(|sm| sm.arch == of.arch)?;
         let threads = kernel.geometry.threads();
@@ -44,7 +44,7 @@ pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Resident> {
         let limits = limits(sm, block);
         let names: Vec<String> = limits.iter().map(Limit::to_string).collect();
         let full = limits.contains(&Limit::Threads) && fits.share >= 1.0;
-        Some(Resident {
+        Some(Occupancy {
             arch: format!("sm_{}", of.arch),
             registers: of.registers,
             spilled: of.spilled,

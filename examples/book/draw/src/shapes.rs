@@ -14,7 +14,7 @@ const NAIVE_DEPTH: usize = 64;
 
 /// The most that is simulated.
 #[derive(Clone, Copy, Debug)]
-pub struct Most {
+pub struct SimulationLimits {
     /// Elements of all operands.
     pub elements: u64,
     /// Multiply-adds.
@@ -48,7 +48,7 @@ impl Arrays {
 ///
 /// # Errors
 /// Says that a single one is too large.
-pub fn arrays(plan: &ReducePlan, most: Most) -> Result<Arrays, String> {
+pub fn arrays(plan: &ReducePlan, most: SimulationLimits) -> Result<Arrays, String> {
     // What a block folds before it goes on, if it does, and how many of that a result has.
     let (part, parts) = match plan.blocks() {
         Blocks::One => (plan.elements_per_round(), ROUNDS),
@@ -92,7 +92,7 @@ pub fn products(plan: &SgemmPlan) -> usize {
 ///
 /// # Errors
 /// Says that one tile is too large.
-pub fn extents(plan: &SgemmPlan, most: Most) -> Result<(usize, usize, usize), String> {
+pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize, usize), String> {
     let (rows, cols) = plan.block_tile();
     let (step, steps) = match plan.shape() {
         Shape::Naive(_) => (1, NAIVE_DEPTH),
@@ -109,7 +109,7 @@ pub fn extents(plan: &SgemmPlan, most: Most) -> Result<(usize, usize, usize), St
         fits.then_some((m, n, k))
     });
     fitting.ok_or_else(|| {
-        let Most { elements, fmas } = most;
+        let SimulationLimits { elements, fmas } = most;
         let each = if products > 1 { " of each product" } else { "" };
         format!(
             "a block is too large to simulate: it computes {rows} x {cols} elements of C{each}, and at \

@@ -8,15 +8,15 @@ use std::ops::Range;
 
 /// A line.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct SourceLine {
     /// Its number, from 1.
     pub number: usize,
     /// Its words, which make up the whole line.
     pub words: Vec<Word>,
     /// What its statements were charged with; none of a line without.
-    pub charged: Option<Charged>,
+    pub charged: Option<LineCost>,
     /// What the profiler would count of them; none of a line of which it counts nothing, and where that was not asked.
-    pub compiled: Option<Machine>,
+    pub compiled: Option<MachineCounts>,
 }
 
 /// A word of a line.
@@ -30,7 +30,7 @@ pub struct Word {
 
 /// What a line was charged with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Charged {
+pub struct LineCost {
     /// Warp instructions.
     pub instructions: u64,
     /// Of them multiply-adds.
@@ -45,7 +45,7 @@ pub struct Charged {
     pub divergent: u64,
 }
 
-impl Charged {
+impl LineCost {
     fn add(&mut self, c: &Counters) {
         self.instructions += c.instructions;
         self.fma += c.fma;
@@ -58,7 +58,7 @@ impl Charged {
 
 /// What the profiler would count of a line, as compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Machine {
+pub struct MachineCounts {
     /// Warp instructions; none where they are not known, of a kernel with arrays in local memory.
     pub instructions: Option<u64>,
     /// Wavefronts of shared memory.
@@ -69,9 +69,9 @@ pub struct Machine {
     pub sectors: u64,
 }
 
-impl Machine {
+impl MachineCounts {
     /// That of counts.
-    pub fn of(counts: &Compiled) -> Self {
+    pub fn from_counts(counts: &Compiled) -> Self {
         Self {
             instructions: counts.instructions,
             wavefronts: counts.shared_load_wavefronts + counts.shared_store_wavefronts,
@@ -88,12 +88,12 @@ pub fn lines(
     text: &str,
     places: &[Range<usize>],
     profile: Option<&Profile>,
-) -> Vec<Line> {
+) -> Vec<SourceLine> {
     let (mut charged, mut compiled) = (HashMap::new(), HashMap::new());
     if let Some(profile) = profile {
         for (place, counters) in places.iter().zip(&profile.statements) {
             if *counters != Counters::default() {
-                charged.entry(place.start).or_insert_with(Charged::default).add(counters);
+                charged.entry(place.start).or_insert_with(LineCost::default).add(counters);
             }
         }
         for (place, counts) in places.iter().zip(&profile.compiled_statements) {
@@ -102,12 +102,12 @@ pub fn lines(
             }
         }
     }
-    let names = Names::of(kernel);
-    let line = |(at, text): (usize, &str)| Line {
+    let names = Names::new(kernel);
+    let line = |(at, text): (usize, &str)| SourceLine {
         number: at + 1,
         words: names.words(text),
         charged: charged.get(&at).copied(),
-        compiled: compiled.get(&at).map(Machine::of),
+        compiled: compiled.get(&at).map(MachineCounts::from_counts),
     };
     text.lines().enumerate().map(line).collect()
 }
@@ -153,7 +153,7 @@ const TYPES: [&str; 16] = [
 struct Names<'k>(HashMap<&'k str, &'static str>);
 
 impl<'k> Names<'k> {
-    fn of(kernel: &'k Kernel) -> Self {
+    fn new(kernel: &'k Kernel) -> Self {
         let buffers = kernel.buffers.iter().map(|buffer| {
             let class = match buffer.space {
                 Space::Global => "global",

@@ -1,6 +1,6 @@
 //! What is advised against conflicts: only what the spec takes.
 
-use crate::access::{Access, By, Cure};
+use crate::access::{Access, LayoutChange, Suggestion};
 use gemm_dsl::Family as _;
 use gemm_dsl::ir::{Layout, Swizzle};
 use gemm_dsl::spec::SgemmSpec;
@@ -15,7 +15,7 @@ pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> 
         .map(|access| access.buffer.clone())
         .collect();
     for buffer in buffers {
-        let takes = |cure: &Cure| {
+        let takes = |cure: &Suggestion| {
             let cured = spec.and_then(|spec| with(spec, &buffer, cure.by));
             cured.is_some_and(|spec| spec.plan().is_ok())
         };
@@ -31,12 +31,12 @@ pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> 
 }
 
 /// The spec with an array that lies otherwise.
-pub fn with(spec: &SgemmSpec, buffer: &str, by: By) -> Option<SgemmSpec> {
+pub fn with(spec: &SgemmSpec, buffer: &str, by: LayoutChange) -> Option<SgemmSpec> {
     let mut spec = spec.clone();
     match (buffer, by) {
-        ("As", By::Padding(more)) => spec.pad_a += more,
-        ("Bs", By::Padding(more)) => spec.pad_b += more,
-        ("As" | "Bs", By::Swizzle) => spec.swizzle = true,
+        ("As", LayoutChange::Padding(more)) => spec.pad_a += more,
+        ("Bs", LayoutChange::Padding(more)) => spec.pad_b += more,
+        ("As" | "Bs", LayoutChange::Swizzle) => spec.swizzle = true,
         _ => return None,
     }
     Some(spec)
@@ -44,7 +44,7 @@ pub fn with(spec: &SgemmSpec, buffer: &str, by: By) -> Option<SgemmSpec> {
 
 /// How the key `swizzle` exchanges the elements of the rows of an array, if the spec takes it and it does.
 fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
-    let spec = with(spec, buffer, By::Swizzle).filter(|_| !spec.swizzle)?;
+    let spec = with(spec, buffer, LayoutChange::Swizzle).filter(|_| !spec.swizzle)?;
     let program = spec.program().ok()?;
     let array = program.preferred().buffers.iter().find(|array| array.name == buffer)?;
     match array.layout {
@@ -61,9 +61,9 @@ fn exchanged(accesses: &mut [Access], buffer: &str, swizzle: Swizzle) {
             let column = swizzle.apply(row.into(), column.into()) as u32;
             row * length + column
         };
-        Some(Cure::of(By::Swizzle, way, word))
+        Some(Suggestion::new(LayoutChange::Swizzle, way, word))
     };
-    let cures: Vec<Option<Cure>> = accesses.iter().map(cure).collect();
+    let cures: Vec<Option<Suggestion>> = accesses.iter().map(cure).collect();
     let both =
         accesses.iter().zip(&cures).filter_map(|(access, cure)| Some((access, cure.as_ref()?)));
     let [now, then] = both.fold([0, 0], |[now, then], (access, cure)| {

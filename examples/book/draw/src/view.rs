@@ -1,8 +1,8 @@
 //! Lines and accesses, as templates lay them out.
 
-use crate::access::{Access, By, Cell, Row};
+use crate::access::{Access, Cell, LayoutChange, Row};
 use crate::number::number;
-use crate::source::{self, Charged, Word};
+use crate::source::{self, LineCost, Word};
 use std::collections::BTreeMap;
 
 /// The ways to access memory of one line that are drawn of each buffer and kind: those that take most beyond the least.
@@ -13,7 +13,7 @@ const STEPS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
 
 /// A line of the text.
 #[derive(Clone, Debug)]
-pub struct Line<'r> {
+pub struct LineView<'r> {
     /// Its number, from 1.
     pub number: usize,
     /// Its words.
@@ -40,14 +40,14 @@ pub struct Group<'r> {
     /// Its number, from 1.
     pub line: usize,
     /// Those that are drawn, first those that take most beyond the least.
-    pub drawn: Vec<Drawn<'r>>,
+    pub drawn: Vec<AccessView<'r>>,
     /// Those that are not, in words; nothing where there are none.
     pub others: String,
 }
 
 /// An access, as it is drawn.
 #[derive(Clone, Debug)]
-pub struct Drawn<'r> {
+pub struct AccessView<'r> {
     /// The line of the text, from 1.
     pub line: usize,
     /// The buffer.
@@ -86,7 +86,7 @@ pub struct Drawn<'r> {
     pub lit: u32,
 }
 
-impl Drawn<'_> {
+impl AccessView<'_> {
     /// The classes of a cell.
     pub fn class(&self, cell: &Cell) -> String {
         let is_lit = cell.lanes.iter().any(|lane| self.lit >> lane & 1 == 1);
@@ -99,9 +99,11 @@ impl Drawn<'_> {
 }
 
 /// The instructions of each line, and of all lines: as compiled where that is known of any, else by the text.
-pub fn executed(source: &[source::Line]) -> (Vec<u64>, u64) {
-    let compiled = |line: &source::Line| line.compiled.and_then(|machine| machine.instructions);
-    let by_text = |line: &source::Line| line.charged.map_or(0, |charged| charged.instructions);
+pub fn executed(source: &[source::SourceLine]) -> (Vec<u64>, u64) {
+    let compiled =
+        |line: &source::SourceLine| line.compiled.and_then(|machine| machine.instructions);
+    let by_text =
+        |line: &source::SourceLine| line.charged.map_or(0, |charged| charged.instructions);
     let each: Vec<u64> = match source.iter().any(|line| compiled(line).is_some()) {
         true => source.iter().map(|line| compiled(line).unwrap_or(0)).collect(),
         false => source.iter().map(by_text).collect(),
@@ -119,13 +121,13 @@ fn costly(executed: &[u64], all: u64) -> Vec<usize> {
 }
 
 /// The number of the line that executes most instructions.
-pub fn costliest(source: &[source::Line]) -> Option<usize> {
+pub fn costliest(source: &[source::SourceLine]) -> Option<usize> {
     let (executed, all) = executed(source);
     Some(source.get(*costly(&executed, all).first()?)?.number)
 }
 
 /// The lines of a text with what they cost; each that has accesses says so.
-pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r>> {
+pub fn lines<'r>(source: &'r [source::SourceLine], accesses: &[Access]) -> Vec<LineView<'r>> {
     let (executed, all) = executed(source);
     let ranked = costly(&executed, all);
     let some = |count: u64| if count == 0 { String::new() } else { number(count as f64) };
@@ -133,8 +135,8 @@ pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r
         0 => some(wavefronts),
         beyond => format!("{} ({})", some(wavefronts), some(beyond)),
     };
-    let of = |(line, executed): (&'r source::Line, u64)| {
-        let Charged { instructions, wavefronts, conflicts, sectors, .. } =
+    let of = |(line, executed): (&'r source::SourceLine, u64)| {
+        let LineCost { instructions, wavefronts, conflicts, sectors, .. } =
             line.charged.unwrap_or_default();
         let compiled = line.compiled.map_or_else(Default::default, |machine| {
             let instructions = machine.instructions.map_or(String::new(), some);
@@ -144,7 +146,7 @@ pub fn lines<'r>(source: &'r [source::Line], accesses: &[Access]) -> Vec<Line<'r
         let share = executed as f64 / all.max(1) as f64;
         let rank = ranked.iter().position(|at| at + 1 == line.number);
         let beside = |rank: Option<usize>| Some(source.get(*ranked.get(rank?)?)?.number);
-        Line {
+        LineView {
             number: line.number,
             words: &line.words,
             instructions: some(instructions),
@@ -228,7 +230,7 @@ fn unit(is_shared: bool, cost: u64) -> &'static str {
 }
 
 /// An access, laid out.
-pub fn drawing(access: &Access) -> Drawn<'_> {
+pub fn drawing(access: &Access) -> AccessView<'_> {
     let is_shared = access.space == "shared";
     let columns: Vec<String> = match is_shared {
         true => (0..32).map(|bank| bank.to_string()).collect(),
@@ -246,15 +248,17 @@ pub fn drawing(access: &Access) -> Drawn<'_> {
     }
     let cured = access.cure.as_ref().map(|cure| {
         let by = match cure.by {
-            By::Padding(1) => "1 more element behind each row".to_owned(),
-            By::Padding(pad) => format!("{pad} more elements behind each row"),
-            By::Swizzle => "the elements of its rows exchanged, by the key swizzle,".to_owned(),
+            LayoutChange::Padding(1) => "1 more element behind each row".to_owned(),
+            LayoutChange::Padding(pad) => format!("{pad} more elements behind each row"),
+            LayoutChange::Swizzle => {
+                "the elements of its rows exchanged, by the key swizzle,".to_owned()
+            }
         };
         let unit = unit(true, cure.wavefronts);
         let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
         (said, &*cure.grid.rows)
     });
-    Drawn {
+    AccessView {
         line: access.line,
         buffer: &access.buffer,
         space: access.space,
@@ -301,13 +305,13 @@ mod tests {
     #[test]
     fn costly_lines_lead_to_one_another() {
         let counts = [0, 7, 300, 7, 1, 120, 300, 0];
-        let line = |(at, instructions): (usize, &u64)| source::Line {
+        let line = |(at, instructions): (usize, &u64)| source::SourceLine {
             number: at + 1,
             words: Vec::<Word>::new(),
-            charged: Some(Charged { instructions: *instructions, ..Charged::default() }),
+            charged: Some(LineCost { instructions: *instructions, ..LineCost::default() }),
             compiled: None,
         };
-        let source: Vec<source::Line> = counts.iter().enumerate().map(line).collect();
+        let source: Vec<source::SourceLine> = counts.iter().enumerate().map(line).collect();
         let lines = lines(&source, &[]);
         let (mut at, mut way) = (costliest(&source), Vec::new());
         while let Some(number) = at {
@@ -409,7 +413,7 @@ mod tests {
     fn lanes_of_one_element_are_not_apart() {
         let said = |at: fn(usize) -> i32| {
             let lanes = std::array::from_fn(|lane| Some(at(lane)));
-            apart(&Strides::of(&lanes).expect("strides").text())
+            apart(&Strides::from_lanes(&lanes).expect("strides").text())
         };
         assert_eq!(said(|_| 0), "All lanes access the same element.");
         assert_eq!(said(|lane| lane as i32), "Lanes are 32:1 elements apart.");

@@ -1,7 +1,7 @@
 //! The ladder of reductions, shown.
 
-use super::{Bench, Reduced, Rows, rate};
-use crate::stage::{Ran, mark, speed_up};
+use super::{ReduceBench, ReduceResult, ReduceRows, rate};
+use crate::stage::{StageOutcome, mark, speed_up};
 use gemm_bench::change;
 use gemm_bench::change::{Quantity, describe};
 use gemm_bench::plot::Bars;
@@ -28,7 +28,7 @@ fn quantities(counters: &Counters) -> Vec<Quantity> {
 }
 
 /// The counters of each stage, and what changed.
-pub(super) fn counters(rows: &Rows) -> Table {
+pub(super) fn counters(rows: &ReduceRows) -> Table {
     let mut table = Table::new(first_columns().into_iter().chain([
         number("block\nbarriers").optional(1),
         number("warp\nbarriers").optional(7),
@@ -63,7 +63,7 @@ pub(super) fn counters(rows: &Rows) -> Table {
 }
 
 /// The time of each stage.
-pub(super) fn times(rows: &Rows, n: usize, bench: &Bench<'_>) -> Table {
+pub(super) fn times(rows: &ReduceRows, n: usize, bench: &ReduceBench<'_>) -> Table {
     let columns = [
         number("time").optional(1),
         number("GB/s"),
@@ -91,7 +91,7 @@ fn first_columns() -> [Column; 5] {
     [text(""), number("#"), text("stage"), number("result"), number("error").optional(8)]
 }
 
-fn first_cells(stage: &Stage<ReduceSpec>, ran: &Ran<Reduced>) -> Vec<String> {
+fn first_cells(stage: &Stage<ReduceSpec>, ran: &StageOutcome<ReduceResult>) -> Vec<String> {
     let done = ran.done();
     vec![
         mark(ran.ok(|done| done.verdict.ok)).to_owned(),
@@ -103,12 +103,17 @@ fn first_cells(stage: &Stage<ReduceSpec>, ran: &Ran<Reduced>) -> Vec<String> {
 }
 
 /// Bandwidth on a GPU, instructions on the simulator.
-pub(super) fn picture(rows: &Rows, n: usize, device: &str, bench: Option<&Bench<'_>>) -> Bars {
-    let value = |done: &Reduced| match bench {
+pub(super) fn picture(
+    rows: &ReduceRows,
+    n: usize,
+    device: &str,
+    bench: Option<&ReduceBench<'_>>,
+) -> Bars {
+    let value = |done: &ReduceResult| match bench {
         Some(_) => rate(done.time_ms, n),
         None => done.counters.map(|c| c.instructions as f64 / n.max(1) as f64),
     };
-    let bar = |(stage, ran): &(Stage<ReduceSpec>, Ran<Reduced>)| {
+    let bar = |(stage, ran): &(Stage<ReduceSpec>, StageOutcome<ReduceResult>)| {
         Some((format!("{} {}", stage.index, stage.name), value(ran.done()?)?))
     };
     let x_label = if bench.is_some() { "GB/s" } else { "warp instructions per element" };

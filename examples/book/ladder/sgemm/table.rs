@@ -1,7 +1,7 @@
 //! The ladder of products, shown.
 
-use super::{Multiplied, Rung, gflops};
-use crate::stage::{Ran, mark, speed_up};
+use super::{Rung, SgemmResult, gflops};
+use crate::stage::{StageOutcome, mark, speed_up};
 use gemm_bench::change;
 use gemm_bench::change::{Quantity, describe};
 use gemm_bench::cli::Failure;
@@ -117,7 +117,11 @@ fn first_columns() -> [Column; 4] {
     [text(""), number("#"), text("stage"), number("error").optional(8)]
 }
 
-fn first_cells(stage: &Stage<SgemmSpec>, ran: &Ran<Multiplied>, rung: &Rung) -> Vec<String> {
+fn first_cells(
+    stage: &Stage<SgemmSpec>,
+    ran: &StageOutcome<SgemmResult>,
+    rung: &Rung,
+) -> Vec<String> {
     vec![
         mark(ran.ok(|done| done.verdict.ok)).to_owned(),
         stage.index.to_string(),
@@ -145,7 +149,7 @@ fn blas_rate(rung: &Rung) -> Option<f64> {
 }
 
 /// GFLOP/s on a GPU, the share of multiply-adds among the instructions on the simulator.
-fn value(ran: &Ran<Multiplied>, rung: &Rung, timed: bool) -> Option<f64> {
+fn value(ran: &StageOutcome<SgemmResult>, rung: &Rung, timed: bool) -> Option<f64> {
     let done = ran.done()?;
     if timed {
         return Some(gflops(done.times?.kernel, rung.products));

@@ -19,7 +19,7 @@ static GIVEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static RESULT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// There is one thread: nobody else has left it half done.
-fn of(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
     bytes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -27,7 +27,7 @@ fn of(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn room(bytes: usize) -> *mut u8 {
-    let mut given = of(&GIVEN);
+    let mut given = lock(&GIVEN);
     given.clear();
     given.resize(bytes, 0);
     given.as_mut_ptr()
@@ -37,27 +37,27 @@ extern "C" fn room(bytes: usize) -> *mut u8 {
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn run() {
-    panic::set_hook(Box::new(|panic| *of(&RESULT) = panic.to_string().into_bytes()));
-    let given = String::from_utf8_lossy(&of(&GIVEN)).into_owned();
+    panic::set_hook(Box::new(|panic| *lock(&RESULT) = panic.to_string().into_bytes()));
+    let given = String::from_utf8_lossy(&lock(&GIVEN)).into_owned();
     let (family, line) = given.split_once('\n').unwrap_or(("", &given));
     let report = match Family::of_macro(family) {
         Some(family) => answer(family, line),
         None => unknown(family),
     };
     let report = serde_json::to_vec(&report);
-    *of(&RESULT) = report.unwrap_or_else(|error| panic!("a report is JSON: {error}"));
+    *lock(&RESULT) = report.unwrap_or_else(|error| panic!("a report is JSON: {error}"));
 }
 
 /// The address of the answer.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn result() -> *const u8 {
-    of(&RESULT).as_ptr()
+    lock(&RESULT).as_ptr()
 }
 
 /// Its bytes.
 // SAFETY: no other function of the module has the name.
 #[unsafe(no_mangle)]
 extern "C" fn length() -> usize {
-    of(&RESULT).len()
+    lock(&RESULT).len()
 }

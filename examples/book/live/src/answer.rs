@@ -2,12 +2,12 @@
 
 use crate::subject::{Family, Subject};
 use askama::Template;
-use gemm_draw::counters::{Counted, counted};
-use gemm_draw::metrics::Predicted;
+use gemm_draw::counters::{CounterValue, counted};
+use gemm_draw::metrics::Metric;
 use gemm_draw::occupancy;
-use gemm_draw::occupancy::Resident;
+use gemm_draw::occupancy::Occupancy;
 use gemm_draw::view;
-use gemm_draw::view::{Group, Line};
+use gemm_draw::view::{Group, LineView};
 use gemm_draw::{access, metrics, source, suggestion};
 use gemm_dsl::error::Excerpt;
 use gemm_dsl::plan::Decision;
@@ -49,7 +49,7 @@ struct Said<'e> {
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Seen<'r> {
+struct RunView<'r> {
     kernel: &'r str,
     variant: String,
     threads: u32,
@@ -57,11 +57,11 @@ struct Seen<'r> {
     shape: &'r str,
     grid: [u32; 3],
     launches: usize,
-    residents: &'r [Resident],
-    counters: &'r [Counted],
+    residents: &'r [Occupancy],
+    counters: &'r [CounterValue],
     /// None of a kernel whose machine code the model does not know.
-    compiled: &'r [Predicted],
-    lines: Vec<Line<'r>>,
+    compiled: &'r [Metric],
+    lines: Vec<LineView<'r>>,
     groups: Vec<Group<'r>>,
     decisions: &'r [Decision],
 }
@@ -148,7 +148,7 @@ fn seen(subject: &Subject) -> Result<Report, String> {
     let compiled = ran.profile.compiled.as_ref();
     let compiled = compiled.map(|counts| metrics::predicted(counts, |_| None)).unwrap_or_default();
     let residents = occupancy::all(kernel, &subject.registers(kernel.variant));
-    let page = Seen {
+    let page = RunView {
         kernel: &kernel.name,
         variant: kernel.variant.to_string(),
         threads: kernel.geometry.threads(),

@@ -19,7 +19,7 @@ const ELEMENTS: u64 = 1 << 24;
 
 /// What was seen of the kernel that does most.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct RunRecord {
     /// The kernel.
     pub kernel: VerifiedKernel,
     /// Its blocks along x, y and z.
@@ -55,7 +55,7 @@ pub enum Failure {
 }
 
 /// A launch that is over.
-struct Ran<'p> {
+struct LaunchResult<'p> {
     kernel: &'p VerifiedKernel,
     grid: [u32; 3],
     profile: Profile,
@@ -63,7 +63,7 @@ struct Ran<'p> {
 }
 
 /// An array of the program, and how its elements lie.
-struct Bound {
+struct BoundArray {
     given: Given,
     stretches: Vec<Stretch>,
     axes: Vec<Axis>,
@@ -77,7 +77,7 @@ pub fn launch(
     program: &VerifiedProgram,
     extents: &[u64],
     offsets: Option<&[u64]>,
-) -> Result<Seen, Failure> {
+) -> Result<RunRecord, Failure> {
     let arguments = program.arguments.iter().map(|of| argument(of.ty));
     let problem: Vec<u64> = extents.iter().copied().chain(arguments).collect();
     let known = program.known(&problem)?;
@@ -94,11 +94,11 @@ pub fn launch(
     let mut seen = None;
     for (number, launch) in launches.iter().enumerate() {
         let is_main = main == Some(number);
-        let Ran { kernel, grid, profile, trace } = run.launch(launch, is_main)?;
+        let LaunchResult { kernel, grid, profile, trace } = run.launch(launch, is_main)?;
         if is_main {
             let trace = trace.ok_or(Failure::Internal("no block was seen"))?;
             let kernel = kernel.clone();
-            seen = Some(Seen { kernel, grid, profile, trace, launches: launches.len() });
+            seen = Some(RunRecord { kernel, grid, profile, trace, launches: launches.len() });
         }
     }
     seen.ok_or(Failure::Internal("nothing was launched"))
@@ -109,12 +109,12 @@ struct Run<'a> {
     known: &'a Known,
     offsets: Option<&'a [u64]>,
     launches: &'a [&'a Launch],
-    arrays: HashMap<Slot, Bound>,
+    arrays: HashMap<Slot, BoundArray>,
     numbers: Numbers,
 }
 
 impl<'a> Run<'a> {
-    fn launch(&mut self, launch: &Launch, is_watched: bool) -> Result<Ran<'a>, Failure> {
+    fn launch(&mut self, launch: &Launch, is_watched: bool) -> Result<LaunchResult<'a>, Failure> {
         let program = self.program;
         let value = |expr: &Expr| program.eval(expr, self.known);
         let extents = launch.extents.iter().map(|(extent, expr)| Ok((*extent, value(expr)?)));
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
             self.bind(*slot)?;
         }
         let array = |slot: &Slot| {
-            let Bound { given, stretches, axes } = &self.arrays[slot];
+            let BoundArray { given, stretches, axes } = &self.arrays[slot];
             let elem = match given {
                 Given::One(buffer) => Some(buffer.elem()),
                 Given::List(buffers) => buffers.first().map(Buffer::elem),
@@ -158,7 +158,12 @@ impl<'a> Run<'a> {
         options.compiled = is_watched;
         let watched: &[u32] = if is_watched { &[0] } else { &[] };
         let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, watched, &options)?;
-        Ok(Ran { kernel, grid: call.grid, profile: ran?, trace: traces.into_iter().next() })
+        Ok(LaunchResult {
+            kernel,
+            grid: call.grid,
+            profile: ran?,
+            trace: traces.into_iter().next(),
+        })
     }
 
     /// What a kernel is given, in the order of its parameters.
@@ -189,8 +194,8 @@ impl<'a> Run<'a> {
         }
         let program = self.program;
         let (elem, dims, count, is_given) = match slot {
-            Slot::Input(n) => of(program.inputs.get(n))?,
-            Slot::Output(n) => of(program.outputs.get(n))?,
+            Slot::Input(n) => array_parts(program.inputs.get(n))?,
+            Slot::Output(n) => array_parts(program.outputs.get(n))?,
             Slot::Temp(n) => {
                 let temp = program.temps.get(n).ok_or(Failure::Internal("no such temporary"))?;
                 (temp.elem, &temp.dims, None, false)
@@ -215,7 +220,7 @@ impl<'a> Run<'a> {
             }
         };
         let stretches = vec![Stretch { address: 0, len }; many as usize];
-        self.arrays.insert(slot, Bound { given, stretches, axes });
+        self.arrays.insert(slot, BoundArray { given, stretches, axes });
         Ok(())
     }
 
@@ -249,9 +254,9 @@ impl<'a> Run<'a> {
     }
 }
 
-type Of<'p> = (gemm_dsl::ir::Elem, &'p Vec<Expr>, Option<&'p Expr>, bool);
+type ArrayParts<'p> = (gemm_dsl::ir::Elem, &'p Vec<Expr>, Option<&'p Expr>, bool);
 
-fn of(array: Option<&Array>) -> Result<Of<'_>, Failure> {
+fn array_parts(array: Option<&Array>) -> Result<ArrayParts<'_>, Failure> {
     let array = array.ok_or(Failure::Internal("no such array"))?;
     Ok((array.elem, &array.dims, array.count.as_ref(), array.is_given))
 }
@@ -263,7 +268,7 @@ mod tests {
     use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 
     /// What comes of a program all of whose extents are one number.
-    fn launched(program: &VerifiedProgram, extent: u64) -> Result<Seen, Failure> {
+    fn launched(program: &VerifiedProgram, extent: u64) -> Result<RunRecord, Failure> {
         launch(program, &vec![extent; program.extents.len()], None)
     }
 

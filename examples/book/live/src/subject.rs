@@ -1,7 +1,7 @@
 //! A spec of either family, and the small problem that it is launched on.
 
-use crate::launch::{self, Seen};
-use gemm_draw::shapes::{self, Most};
+use crate::launch::{self, RunRecord};
+use gemm_draw::shapes::{self, SimulationLimits};
 use gemm_dsl::ir::{Extent, Variant, VerifiedProgram};
 use gemm_dsl::plan::Decision;
 use gemm_dsl::spec::{Over, ReduceSpec, SgemmSpec, Spec};
@@ -10,7 +10,7 @@ use gemm_dsl::tables::Target;
 use gemm_dsl::{Family as _, SpecErrors};
 
 /// The most that a page simulates while its reader waits: the fastest product is answered in a quarter of a second.
-const MOST: Most = Most { elements: 1 << 21, fmas: 1 << 25 };
+const MOST: SimulationLimits = SimulationLimits { elements: 1 << 21, fmas: 1 << 25 };
 
 /// How much longer a multiply-add takes where blocks speak to one another, whose launch is run in several orders, and on
 /// tensor cores, whose sums are computed bit by bit.
@@ -140,7 +140,7 @@ impl Subject {
             }
             Self::Sgemm(spec) => {
                 let plan = spec.plan().map_err(|faults| faults.to_string())?;
-                let most = Most { fmas: MOST.fmas / self.weight(program), ..MOST };
+                let most = SimulationLimits { fmas: MOST.fmas / self.weight(program), ..MOST };
                 let (m, n, k) = shapes::extents(&plan, most)?;
                 let products = shapes::products(&plan).max(PRODUCTS);
                 let extent = move |extent| match extent {
@@ -202,7 +202,7 @@ impl Subject {
         &self,
         program: &VerifiedProgram,
         problem: &Problem,
-    ) -> Result<Seen, launch::Failure> {
+    ) -> Result<RunRecord, launch::Failure> {
         launch::launch(program, &problem.extents, problem.offsets.as_deref())
     }
 }

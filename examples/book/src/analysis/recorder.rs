@@ -1,7 +1,7 @@
 //! What is kept of the launches that are looked on at.
 
 use crate::fault;
-use crate::fault::Broken;
+use crate::fault::FaultReport;
 use gemm_bench::cli::Failure;
 use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SimError, Simulation};
@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Keeps what it sees of the first blocks of the launch that does most, as many as it says of a grid; and the first launch that
 /// comes to a fault.
-pub(super) struct Eye {
+pub(super) struct Recorder {
     count: fn([u32; 3]) -> u32,
     /// The kernel whose launch is kept in place of that.
     kernel: Option<String>,
-    kept: Mutex<(Option<Kept>, Option<Failed>)>,
+    kept: Mutex<(Option<Recording>, Option<FailedLaunch>)>,
 }
 
 /// What was seen of a launch.
-pub(super) struct Kept {
+pub(super) struct Recording {
     pub(super) kernel: VerifiedKernel,
     pub(super) grid: [u32; 3],
     pub(super) profile: Profile,
@@ -28,21 +28,21 @@ pub(super) struct Kept {
 }
 
 /// A launch that has come to a fault.
-pub(super) struct Failed {
+pub(super) struct FailedLaunch {
     kernel: VerifiedKernel,
     grid: [u32; 3],
     arguments: Arguments,
 }
 
-impl Failed {
+impl FailedLaunch {
     /// Draws the fault of a kernel that the macro of that name made of a line.
-    pub(super) fn drawn(&self, of: (&'static str, String)) -> Result<Option<Broken>, Failure> {
+    pub(super) fn drawn(&self, of: (&'static str, String)) -> Result<Option<FaultReport>, Failure> {
         let launch = (&self.kernel, self.grid, &self.arguments);
         fault::drawn(of, launch, None, Simulation::default().instructions)
     }
 }
 
-impl Eye {
+impl Recorder {
     pub(super) fn new(count: fn([u32; 3]) -> u32) -> Self {
         Self { count, kernel: None, kept: Mutex::default() }
     }
@@ -59,16 +59,16 @@ impl Eye {
     }
 
     /// What was seen of the launch that does most.
-    pub(super) fn seen(&self) -> Option<Kept> {
+    pub(super) fn seen(&self) -> Option<Recording> {
         self.kept().0.take()
     }
 
     /// The launch that has come to a fault.
-    pub(super) fn failed(&self) -> Option<Failed> {
+    pub(super) fn failed(&self) -> Option<FailedLaunch> {
         self.kept().1.take()
     }
 
-    fn kept(&self) -> MutexGuard<'_, (Option<Kept>, Option<Failed>)> {
+    fn kept(&self) -> MutexGuard<'_, (Option<Recording>, Option<FailedLaunch>)> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,17 +83,17 @@ impl Eye {
         match (ran, traces.next()) {
             (Ok(profile), Some(trace)) if is_looked_at => {
                 let (profile, others) = (profile.clone(), traces.collect());
-                self.kept().0 = Some(Kept { kernel, grid, profile, trace, others, arguments });
+                self.kept().0 = Some(Recording { kernel, grid, profile, trace, others, arguments });
             }
             (Err(SimError::Fault(_)), _) => {
-                self.kept().1.get_or_insert(Failed { kernel, grid, arguments });
+                self.kept().1.get_or_insert(FailedLaunch { kernel, grid, arguments });
             }
             _ => {}
         }
     }
 }
 
-impl Watch for Eye {
+impl Watch for Recorder {
     fn blocks(&self, _: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32> {
         (0..(self.count)(grid)).collect()
     }
@@ -127,7 +127,7 @@ mod tests {
         let faulty = sync::changed(&looked.kernel, &listing, barrier).expect("a kernel");
         let (faulty, _) = faulty.expect("a barrier");
         let replay = looked.arguments.replay(&faulty, &[0], 1 << 24).expect("it fits");
-        let eye = Eye::new(|_| 1);
+        let eye = Recorder::new(|_| 1);
         let launch = (&faulty, looked.grid, looked.arguments.clone());
         eye.keep(launch, true, replay.ran.as_ref(), replay.traces);
         assert!(eye.seen().is_none(), "it has no profile");

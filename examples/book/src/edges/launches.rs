@@ -1,10 +1,10 @@
 //! The launches that edges are told by: at the ragged shape, at the same with whole tiles along K, and where all tiles are whole.
 
 use super::SIZE;
-use crate::analysis::{At, Looked, Spec};
+use crate::analysis::{Observation, SampleShape, Spec};
 use crate::edges::requests;
-use crate::edges::requests::{Beside, Guard, Seen};
-use crate::ownership::Matrix;
+use crate::edges::requests::{EdgeRequests, Guard, LaunchPair};
+use crate::ownership::GlobalMatrix;
 use gemm_bench::cli::Failure;
 use gemm_reference::product::Size;
 use gemm_runtime::Error;
@@ -17,30 +17,30 @@ const NAMES: [&str; 3] = ["A", "B", "C"];
 const INSTRUCTIONS: u64 = 1 << 36;
 
 /// A launch that was looked on at, all blocks of it.
-pub(super) struct Launch {
-    pub(super) looked: Looked,
+pub(super) struct EdgeLaunch {
+    pub(super) looked: Observation,
     pub(super) others: Vec<Trace>,
-    placed: [Option<Matrix>; 3],
+    placed: [Option<GlobalMatrix>; 3],
 }
 
 /// The same on elements that are their own numbers.
-struct Numbered {
-    matrices: [Option<Matrix>; 3],
+struct NumberedLaunch {
+    matrices: [Option<GlobalMatrix>; 3],
     traces: Vec<Trace>,
 }
 
 /// What is known of edges: of each block along the rows and columns of C, of the first along K, and of statements.
 #[derive(Default)]
 pub(super) struct Edge {
-    pub(super) blocks: Vec<Seen>,
+    pub(super) blocks: Vec<EdgeRequests>,
     pub(super) along_k: [Option<u64>; 2],
     pub(super) guards: BTreeSet<(u32, Guard)>,
 }
 
-impl Launch {
+impl EdgeLaunch {
     pub(super) fn at(spec: &Spec, size: Size) -> Result<Self, Failure> {
-        let (looked, others) = spec.look_at_all(At::Size(size))?;
-        let placed = NAMES.map(|name| Matrix::placed(&looked, name));
+        let (looked, others) = spec.look_at_all(SampleShape::Size(size))?;
+        let placed = NAMES.map(|name| GlobalMatrix::placed(&looked, name));
         Ok(Self { looked, others, placed })
     }
 
@@ -49,15 +49,15 @@ impl Launch {
     }
 
     /// Runs it again; so many of its blocks are looked at.
-    fn numbered(&self, blocks: usize) -> Result<Numbered, Failure> {
+    fn numbered(&self, blocks: usize) -> Result<NumberedLaunch, Failure> {
         let kernel = &self.looked.kernel;
         let scalars = self.looked.arguments.scalars(kernel);
         let (numbered, numbers) = self.looked.arguments.numbered();
-        let matrices = NAMES.map(|name| Matrix::of(kernel, name, &scalars, &numbers));
+        let matrices = NAMES.map(|name| GlobalMatrix::new(kernel, name, &scalars, &numbers));
         let blocks: Vec<u32> = (0..blocks as u32).collect();
         let replay = numbered.replay(kernel, &blocks, INSTRUCTIONS).map_err(Error::from)?;
         replay.ran.map_err(Error::from)?;
-        Ok(Numbered { matrices, traces: replay.traces })
+        Ok(NumberedLaunch { matrices, traces: replay.traces })
     }
 
     /// Zeros of the boxes of a block.
@@ -69,17 +69,17 @@ impl Launch {
 
 /// Looks at the edges of a product whose launch at the ragged shape is known: `tile` is that of a cluster of blocks, `depth` the
 /// terms of one of K. Nothing is known where another kernel is launched on whole tiles.
-pub(super) fn of(
+pub(super) fn edge(
     spec: &Spec,
-    ragged: &Launch,
+    ragged: &EdgeLaunch,
     (tile, depth): ([usize; 2], usize),
 ) -> Result<Option<Edge>, Failure> {
     let k = SIZE.k.next_multiple_of(depth);
-    let flat = if k == SIZE.k { None } else { Some(Launch::at(spec, Size { k, ..SIZE })?) };
+    let flat = if k == SIZE.k { None } else { Some(EdgeLaunch::at(spec, Size { k, ..SIZE })?) };
     let flat = flat.as_ref().unwrap_or(ragged);
     let [m, n] = [(SIZE.m, tile[0]), (SIZE.n, tile[1])].map(|(n, of)| n.next_multiple_of(of));
-    let whole = Launch::at(spec, Size { m, n, k })?;
-    let of = |launch: &Launch| {
+    let whole = EdgeLaunch::at(spec, Size { m, n, k })?;
+    let of = |launch: &EdgeLaunch| {
         let kernel = &launch.looked.kernel;
         (kernel.name.clone(), kernel.variant, launch.looked.grid)
     };
@@ -88,17 +88,17 @@ pub(super) fn of(
     }
     let [rows, columns, terms] = [SIZE.m, SIZE.n, k].map(|extent| extent as u64);
     let inside = [[rows, terms], [terms, columns], [rows, columns]];
-    let (mut blocks, mut guards) = requests::asked(&Beside {
+    let (mut blocks, mut guards) = requests::asked(&LaunchPair {
         here: (&flat.placed, flat.traces().collect()),
         whole: (&whole.placed, whole.traces().collect()),
         inside,
     });
     let count = blocks.len();
     let (here, all) = (flat.numbered(count)?, whole.numbered(count)?);
-    let beside = |of: &Numbered| {
+    let beside = |of: &NumberedLaunch| {
         let here = (&of.matrices, of.traces.iter().collect());
         let whole = (&all.matrices, all.traces.iter().collect());
-        requests::zeros(&flat.looked.kernel, &Beside { here, whole, inside })
+        requests::zeros(&flat.looked.kernel, &LaunchPair { here, whole, inside })
     };
     let (mut zeros, mut zeroing, _) = beside(&here);
     for (zeros, trace) in zeros.iter_mut().zip(flat.traces()) {

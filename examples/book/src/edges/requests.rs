@@ -3,7 +3,7 @@
 //! Nothing here knows how a kernel treats its edges. What it would ask for beyond them is what it asks for where there are none;
 //! of that some is not asked for, and the rest is asked for elsewhere.
 
-use crate::ownership::Matrix;
+use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_dsl::ir::{Kernel, Scalars, Space};
 use gemm_runtime::watch::{Accessed, Boxed, Did, Kind, Trace};
@@ -15,7 +15,7 @@ const NEGATIVE_ZERO: u32 = 1 << 31;
 
 /// What was seen of a tile at an edge, in elements: 0 of a whole one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Seen {
+pub struct EdgeRequests {
     /// Of A, B and C those that lanes would access if there were no edge, and do not access.
     pub off: [u64; 3],
     /// Of A and B those that lanes would access, and access others in place of them.
@@ -37,17 +37,21 @@ pub enum Guard {
 
 /// A block in a launch: what it asks of the matrices, by statement.
 #[derive(Default)]
-struct Asked {
+struct BlockRequests {
     /// By the number of the statement and of the matrix: how many elements, and how many of them beyond the edges.
     all: BTreeMap<(u32, usize), [u64; 2]>,
 }
 
-impl Asked {
+impl BlockRequests {
     /// Of a trace; `inside` are the rows and columns of the matrices.
-    fn of(trace: &Trace, matrices: &[Option<Matrix>; 3], inside: &[[u64; 2]; 3]) -> Self {
+    fn from_trace(
+        trace: &Trace,
+        matrices: &[Option<GlobalMatrix>; 3],
+        inside: &[[u64; 2]; 3],
+    ) -> Self {
         let mut all: BTreeMap<(u32, usize), [u64; 2]> = BTreeMap::new();
         for access in trace.accesses() {
-            let is_it = |matrix: &&Option<Matrix>| {
+            let is_it = |matrix: &&Option<GlobalMatrix>| {
                 matrix.as_ref().is_some_and(|matrix| matrix.buffer == access.pattern.buffer)
             };
             let Some(number) = matrices.iter().position(|matrix| is_it(&matrix)) else { continue };
@@ -74,28 +78,28 @@ impl Asked {
 }
 
 /// The launch at the edges, and the one without: in each the matrices and the traces of all blocks.
-pub(super) struct Beside<'t> {
-    pub(super) here: (&'t [Option<Matrix>; 3], Vec<&'t Trace>),
-    pub(super) whole: (&'t [Option<Matrix>; 3], Vec<&'t Trace>),
+pub(super) struct LaunchPair<'t> {
+    pub(super) here: (&'t [Option<GlobalMatrix>; 3], Vec<&'t Trace>),
+    pub(super) whole: (&'t [Option<GlobalMatrix>; 3], Vec<&'t Trace>),
     /// Rows and columns of the matrices at the edges.
     pub(super) inside: [[u64; 2]; 3],
 }
 
 /// What is known of the edges of each block, and of the statements of the kernel.
-pub(super) type Known = (Vec<Seen>, BTreeSet<(u32, Guard)>);
+pub(super) type EdgeFindings = (Vec<EdgeRequests>, BTreeSet<(u32, Guard)>);
 
 /// What blocks do at the edges, one by one, but for zeros.
-pub(super) fn asked(beside: &Beside<'_>) -> Known {
+pub(super) fn asked(beside: &LaunchPair<'_>) -> EdgeFindings {
     let mut statements = BTreeSet::new();
     let blocks = beside.here.1.iter().zip(&beside.whole.1).map(|(here, whole)| {
-        let here = Asked::of(here, beside.here.0, &beside.inside);
-        let whole = Asked::of(whole, beside.whole.0, &beside.inside);
+        let here = BlockRequests::from_trace(here, beside.here.0, &beside.inside);
+        let whole = BlockRequests::from_trace(whole, beside.whole.0, &beside.inside);
         for (key, [all, beyond]) in &whole.all {
             let off = all.saturating_sub(here.all.get(key).map_or(0, |[all, _]| *all));
             statements.extend((off > 0).then_some((key.0, Guard::Off)));
             statements.extend((*beyond > off && key.1 < 2).then_some((key.0, Guard::Moved)));
         }
-        let mut seen = Seen::default();
+        let mut seen = EdgeRequests::default();
         for matrix in 0..3 {
             let ([all, beyond], [asked, _]) = (whole.of_matrix(matrix), here.of_matrix(matrix));
             seen.off[matrix] = all.saturating_sub(asked);
@@ -111,14 +115,14 @@ pub(super) fn asked(beside: &Beside<'_>) -> Known {
 /// Words of shared memory that a launch on numbered elements wrote: by buffer how many name an element of A or of B, and how
 /// many are zero, with the statements that wrote these.
 #[derive(Default)]
-struct Written {
+struct NumberedWords {
     named: BTreeMap<usize, [u64; 2]>,
     zeros: BTreeMap<usize, u64>,
     statements: BTreeSet<(usize, u32)>,
 }
 
-impl Written {
-    fn of(kernel: &Kernel, trace: &Trace, matrices: &[Option<Matrix>; 3]) -> Self {
+impl NumberedWords {
+    fn from_trace(kernel: &Kernel, trace: &Trace, matrices: &[Option<GlobalMatrix>; 3]) -> Self {
         let mut written = Self::default();
         let to_shared = |access: &Accessed<'_>| {
             let is_written = matches!(access.pattern.kind, Kind::Store | Kind::CopyWrite);
@@ -127,7 +131,7 @@ impl Written {
         for access in trace.accesses().filter(to_shared) {
             let buffer = access.pattern.buffer;
             for word in access.words {
-                let names = |matrix: &Option<Matrix>| {
+                let names = |matrix: &Option<GlobalMatrix>| {
                     matrix.as_ref().is_some_and(|matrix| matrix.named((*word).into()).is_some())
                 };
                 if let Some(of) = matrices[..2].iter().position(names) {
@@ -146,11 +150,12 @@ impl Written {
 /// which statements; and of which of both that is known: not where what is written is something else, or zero too, without edges.
 pub(super) fn zeros(
     kernel: &Kernel,
-    beside: &Beside<'_>,
+    beside: &LaunchPair<'_>,
 ) -> (Vec<[u64; 2]>, BTreeSet<u32>, [bool; 2]) {
-    let written = |(matrices, traces): &(&[Option<Matrix>; 3], Vec<&Trace>)| -> Vec<Written> {
-        traces.iter().map(|trace| Written::of(kernel, trace, matrices)).collect()
-    };
+    let written =
+        |(matrices, traces): &(&[Option<GlobalMatrix>; 3], Vec<&Trace>)| -> Vec<NumberedWords> {
+            traces.iter().map(|trace| NumberedWords::from_trace(kernel, trace, matrices)).collect()
+        };
     let whole = written(&beside.whole);
     let side = |buffer: usize| {
         let zeros = whole.iter().any(|of| of.zeros.contains_key(&buffer));
@@ -211,7 +216,7 @@ fn beyond(kernel: &Kernel, scalars: &Scalars, boxed: &Boxed) -> Option<u64> {
     Some(all - inside.product::<u64>().min(all))
 }
 
-impl Seen {
+impl EdgeRequests {
     /// Of several blocks of one tile.
     pub(super) fn add(&mut self, other: &Self) {
         let add = |own: &mut [u64], other: &[u64]| {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// An access that was not made, lane by lane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reached {
+pub struct Attempt {
     /// The buffer.
     pub buffer: String,
     /// What would have been done.
@@ -38,9 +38,9 @@ pub struct Lane {
     pub is_refused: bool,
 }
 
-impl Reached {
+impl Attempt {
     /// The access that a fault is about, if it was not made.
-    pub(super) fn of(kernel: &Kernel, fault: &Fault) -> Option<Self> {
+    pub(super) fn new(kernel: &Kernel, fault: &Fault) -> Option<Self> {
         let refused = fault.refused.as_deref()?;
         let own = crate::fault::history::number(kernel, fault.thread);
         let buffer = kernel.buffers[refused.buffer].name.clone();

@@ -12,9 +12,9 @@ pub(super) fn number(kernel: &Kernel, (x, y): (u32, u32)) -> u32 {
 }
 
 /// What was done to an element, in the order in which it was seen.
-pub(super) struct Story<'t> {
+pub(super) struct ElementHistory<'t> {
     /// The accesses.
-    pub(super) touches: Vec<Touch<'t>>,
+    pub(super) touches: Vec<ElementAccess<'t>>,
     /// Which of them is at fault.
     pub(super) own: usize,
     /// The one that nothing orders with that, if the fault names one that was seen.
@@ -22,7 +22,7 @@ pub(super) struct Story<'t> {
 }
 
 /// An access that touches the element.
-pub(super) struct Touch<'t> {
+pub(super) struct ElementAccess<'t> {
     pub(super) event: &'t Event,
     pub(super) kind: Kind,
     /// The threads that do, by their numbers in the block.
@@ -34,7 +34,7 @@ pub(super) struct Touch<'t> {
 }
 
 /// What a fault says of the element that it is about, and of the access.
-struct About {
+struct FaultElement {
     buffer: usize,
     /// The element, by its place in the buffer; none of one that is before it.
     element: Option<u64>,
@@ -42,8 +42,8 @@ struct About {
     writes: bool,
 }
 
-impl About {
-    fn of(kernel: &Kernel, fault: &Fault) -> Option<Self> {
+impl FaultElement {
+    fn new(kernel: &Kernel, fault: &Fault) -> Option<Self> {
         if let Some(refused) = &fault.refused {
             let lane = number(kernel, fault.thread) % 32;
             let reach = refused.lanes.iter().find(|reach| reach.lane == lane)?;
@@ -58,7 +58,7 @@ impl About {
 
 /// Whether a fault is about an element of a buffer.
 pub(super) fn is_of_element(kernel: &Kernel, fault: &Fault) -> bool {
-    About::of(kernel, fault).is_some()
+    FaultElement::new(kernel, fault).is_some()
 }
 
 /// The element of the access that is at fault, and whether that writes, where the access was made.
@@ -83,20 +83,21 @@ fn earlier(kind: &FaultKind) -> Option<&Earlier> {
     }
 }
 
-impl<'t> Story<'t> {
+impl<'t> ElementHistory<'t> {
     /// What was seen of the element; nothing where the access at fault was not.
-    pub(super) fn of(kernel: &Kernel, trace: &'t Trace, fault: &Fault) -> Option<Self> {
-        let (about, thread) = (About::of(kernel, fault)?, number(kernel, fault.thread));
-        let made = trace.accesses().filter_map(|access| Touch::of(kernel, &about, &access));
-        let mut touches: Vec<Touch<'t>> = made.collect();
+    pub(super) fn new(kernel: &Kernel, trace: &'t Trace, fault: &Fault) -> Option<Self> {
+        let (about, thread) = (FaultElement::new(kernel, fault)?, number(kernel, fault.thread));
+        let made =
+            trace.accesses().filter_map(|access| ElementAccess::new(kernel, &about, &access));
+        let mut touches: Vec<ElementAccess<'t>> = made.collect();
         if let Some(refused) = &fault.refused {
             // Behind it nothing was done.
             let is_it = |event: &&Event| event.what == What::Refused && event.warp == thread / 32;
             let event = trace.events.iter().rfind(is_it)?;
             let (kind, threads) = (refused.kind, vec![thread]);
-            touches.push(Touch { event, kind, threads, thread, pattern: None });
+            touches.push(ElementAccess { event, kind, threads, thread, pattern: None });
         }
-        let is_own = |touch: &Touch<'_>| {
+        let is_own = |touch: &ElementAccess<'_>| {
             touch.event.stmt == fault.number
                 && touch.threads.contains(&thread)
                 && touch.is_made() == fault.refused.is_none()
@@ -107,7 +108,7 @@ impl<'t> Story<'t> {
         let unordered = earlier(&fault.kind).filter(|other| other.block == fault.block);
         let unordered = unordered.and_then(|other| {
             let thread = number(kernel, other.thread);
-            let is_it = |(at, touch): (usize, &Touch<'_>)| {
+            let is_it = |(at, touch): (usize, &ElementAccess<'_>)| {
                 at != own && touch.threads.contains(&thread) && touch.kind.writes() == other.wrote
             };
             let all = touches.iter().enumerate();
@@ -119,9 +120,9 @@ impl<'t> Story<'t> {
     }
 }
 
-impl<'t> Touch<'t> {
+impl<'t> ElementAccess<'t> {
     /// An access, if some lane of it touches the element.
-    fn of(kernel: &Kernel, about: &About, access: &Accessed<'t>) -> Option<Self> {
+    fn new(kernel: &Kernel, about: &FaultElement, access: &Accessed<'t>) -> Option<Self> {
         let pattern = access.pattern;
         let element = about.element.filter(|_| pattern.buffer == about.buffer)?;
         let elements = elements_of(access, kernel.buffers[pattern.buffer].elem.size());

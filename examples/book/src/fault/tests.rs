@@ -2,8 +2,8 @@
 
 mod refused;
 
-use super::{Broken, Lit, MOST, drawn};
-use crate::analysis::{Looked, Spec, Subject, without};
+use super::{FaultReport, HighlightedAccess, MOST, drawn};
+use crate::analysis::{Observation, Spec, Subject, without};
 use crate::sync;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
@@ -30,7 +30,7 @@ fn the_element_of_a_race_has_a_past() {
     let kinds: Vec<&str> = late.accesses.iter().map(|lit| lit.access.kind).collect();
     assert_eq!(kinds, ["load", "store"]);
     assert!(late.order().contains("comes last"), "{}", late.order());
-    for Lit { lanes, access, .. } in &late.accesses {
+    for HighlightedAccess { lanes, access, .. } in &late.accesses {
         let cells = access.grid.rows.iter().flat_map(|row| &row.cells);
         assert_eq!(lanes.len(), 1);
         assert!(cells.flat_map(|cell| &cell.lanes).any(|of| lanes.contains(of)));
@@ -49,13 +49,13 @@ fn a_line_without_a_synchronisation_is_told_which_lines_have_one() {
     assert!(said.ends_with("none does"), "{said}");
 }
 
-fn looked(line: &str) -> Looked {
+fn looked(line: &str) -> Observation {
     let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
     spec.look(spec.at().expect("a shape")).expect("a launch")
 }
 
 /// The first of the faults that a kernel has without one of its synchronisations which begins so.
-fn fault(line: &str, what: &str) -> Broken {
+fn fault(line: &str, what: &str) -> FaultReport {
     let looked = looked(line);
     let lines = sync::lines(&looked.kernel, &cuda::listing(&looked.kernel));
     let of = |at: usize| super::without(("sgemm_kernel", line.to_owned()), &looked, at).ok();
@@ -110,7 +110,10 @@ fn the_access_at_fault_is_never_left_out() {
 }
 
 /// A kernel of two by two blocks of 32 x 32 threads, with these statements about the first element of `As`.
-fn kernel(looked: &Looked, body: impl FnOnce(Access) -> Vec<Stmt>) -> (VerifiedKernel, [u32; 3]) {
+fn kernel(
+    looked: &Observation,
+    body: impl FnOnce(Access) -> Vec<Stmt>,
+) -> (VerifiedKernel, [u32; 3]) {
     let mut kernel = looked.kernel.clone().into_inner();
     let id = kernel.buffers.iter().position(|buffer| buffer.name == "As").expect("a tile of A");
     kernel.body = body(Access::new(BufferId { id, elem: Elem::F32 }, [Expr::I32(0), Expr::I32(0)]));
@@ -129,7 +132,7 @@ fn of(cond: Expr, stmt: Stmt) -> Stmt {
     Stmt::If { cond, then: vec![stmt], otherwise: Vec::new() }
 }
 
-fn drawn_of(looked: &Looked, (kernel, grid): (&VerifiedKernel, [u32; 3])) -> Broken {
+fn drawn_of(looked: &Observation, (kernel, grid): (&VerifiedKernel, [u32; 3])) -> FaultReport {
     let of = ("sgemm_kernel", String::new());
     let found = drawn(of, (kernel, grid, &looked.arguments), None, 1 << 20);
     found.expect("a launch").expect("a fault")

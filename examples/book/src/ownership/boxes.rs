@@ -1,7 +1,7 @@
 //! Tiles that no thread moves element by element: boxes bring them, which one lane asks for, and matrix instructions of four
 //! warps read them.
 
-use super::{MOST, NAMES, Tile};
+use super::{MOST, NAMES, OwnedTile};
 use crate::ownership::rectangles::{Area, Rect, areas};
 use crate::wgmma::{extents, ranges, warps};
 use gemm_dsl::ir::Kernel;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Who brings a tile, and who reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Role {
+pub struct TileRole {
     /// The warps whose lanes ask for boxes, each by the number of its block in the cluster and its own.
     pub bringers: BTreeSet<(u32, u32)>,
     /// The boxes of which the tile is made, each place once.
@@ -20,7 +20,7 @@ pub struct Role {
     pub read: Vec<(Vec<u32>, Vec<Rect>)>,
 }
 
-impl Role {
+impl TileRole {
     /// Who brings it, in words.
     pub fn brought(&self) -> String {
         let (count, by) = (self.boxes.len(), warps(&self.bringers));
@@ -42,7 +42,7 @@ impl Role {
 }
 
 /// What the first block did with a tile of A and with one of B, where boxes bring them.
-pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Vec<Tile> {
+pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Vec<OwnedTile> {
     [0, 1].into_iter().filter_map(|side| tile(kernel, trace, side)).collect()
 }
 
@@ -52,7 +52,7 @@ fn place(first: u32, [rows, terms]: [u64; 2]) -> [u64; 2] {
     [at / terms.max(1), at % terms.max(1)]
 }
 
-fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<Tile> {
+fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
     // The arrays of this operand, and what each warp reads there: A's rows by quarters of its instruction, all of B's.
     let mut read: BTreeMap<u32, BTreeSet<Rect>> = BTreeMap::new();
     let mut arrays: BTreeMap<usize, [u64; 2]> = BTreeMap::new();
@@ -108,13 +108,13 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<Tile> {
     let mut read: Vec<(Vec<u32>, Vec<Rect>)> =
         of_areas.into_iter().map(|(rects, warps)| (warps, rects)).collect();
     read.sort();
-    let role = Role {
+    let role = TileRole {
         bringers: boxed.iter().map(|(by, _)| *by).collect(),
         boxes: boxes.into_iter().map(turned).collect(),
         read,
     };
     let [rows, terms] = extents;
-    Some(Tile {
+    Some(OwnedTile {
         name: NAMES[side].to_owned(),
         origin: [0, 0],
         extents: if side == 0 { [rows, terms] } else { [terms, rows] },
@@ -136,15 +136,15 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<Tile> {
 mod tests {
     use crate::analysis::Spec;
     use crate::ownership;
-    use crate::ownership::{NAMES, Tile};
+    use crate::ownership::{NAMES, OwnedTile};
     use gemm_bench::family::Family;
     use gemm_dsl::stages;
 
-    fn tiles(line: &str) -> Vec<Tile> {
+    fn tiles(line: &str) -> Vec<OwnedTile> {
         let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
         let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
         let named = ownership::named(&looked).expect("the same launch").expect("a product");
-        ownership::of(&looked.kernel, &named, &looked.trace).expect("tiles").tiles
+        ownership::ownership(&looked.kernel, &named, &looked.trace).expect("tiles").tiles
     }
 
     /// Of all stages with boxes: boxes fill each tile, every element is read, and A has the rows of C, B its columns.

@@ -1,7 +1,7 @@
 //! The pictures of the tiles: A to the left of C, B above it, so that rows and columns go on; and A and B as they lie in shared
 //! memory.
 
-use super::{Held, Owners, Tile};
+use super::{OwnedTile, Ownership, SharedTile};
 use crate::ownership::rectangles::{Area, Rect, outline};
 use crate::wgmma::ranges;
 
@@ -15,7 +15,7 @@ const OWN: u32 = 2;
 const READ: u32 = 1;
 
 /// The picture, in elements.
-pub struct Picture {
+pub struct TilePicture {
     /// How wide and how high it is.
     pub extents: [u64; 2],
     /// The same in pixels.
@@ -23,11 +23,11 @@ pub struct Picture {
     /// The size of its letters.
     pub letters: u64,
     /// The tiles.
-    pub tiles: Vec<Drawn>,
+    pub tiles: Vec<PlacedTile>,
 }
 
 /// A tile, where it is drawn.
-pub struct Drawn {
+pub struct PlacedTile {
     /// Of which matrix, or the array in which it lies.
     pub name: String,
     /// What the script of the page is told of it: attributes, by name and value.
@@ -57,7 +57,7 @@ enum Side {
 }
 
 /// What a picture has of a tile.
-struct Shown<'t> {
+struct TileView<'t> {
     name: &'t str,
     side: Side,
     /// Rows and columns.
@@ -67,16 +67,16 @@ struct Shown<'t> {
     read: &'t [Area],
 }
 
-impl Owners {
+impl Ownership {
     /// Draws the tiles of the matrices.
-    pub fn picture(&self) -> Picture {
+    pub fn picture(&self) -> TilePicture {
         let of = |name| self.tiles.iter().find(|tile| tile.name == name);
-        let extent = |name, side: usize| of(name).map_or(0, |tile: &Tile| tile.extents[side]);
+        let extent = |name, side: usize| of(name).map_or(0, |tile: &OwnedTile| tile.extents[side]);
         let letters = letters(self.tiles.iter().map(|tile| tile.extents));
         let gap = 2 * letters;
         // Terms of A go to the right, those of B down: both end at C.
         let corner = [extent("A", 1) + gap, extent("B", 0) + gap];
-        let at = |tile: &Tile| match &*tile.name {
+        let at = |tile: &OwnedTile| match &*tile.name {
             "A" => [0, corner[1]],
             "B" => [corner[0], 0],
             _ => corner,
@@ -85,7 +85,7 @@ impl Owners {
     }
 
     /// Draws what lies in shared memory; nothing where no thread copies elements there.
-    pub fn held_picture(&self) -> Option<Picture> {
+    pub fn held_picture(&self) -> Option<TilePicture> {
         let held = || self.tiles.iter().filter_map(|tile| Some((tile, tile.held.as_ref()?)));
         let letters = letters(held().map(|(_, held)| held.extents));
         // One beside the other where all are higher than wide, else one below the other.
@@ -102,7 +102,7 @@ impl Owners {
 }
 
 /// Draws one tile alone.
-pub(super) fn alone(tile: &Tile) -> Picture {
+pub(super) fn alone(tile: &OwnedTile) -> TilePicture {
     let letters = letters([tile.extents].into_iter());
     picture(vec![of_tile(tile, [2 * letters; 2], letters)], letters)
 }
@@ -112,14 +112,14 @@ fn letters(extents: impl Iterator<Item = [u64; 2]>) -> u64 {
     extents.flatten().max().unwrap_or(1).div_ceil(48).max(1)
 }
 
-fn picture(tiles: Vec<Drawn>, letters: u64) -> Picture {
+fn picture(tiles: Vec<PlacedTile>, letters: u64) -> TilePicture {
     let end = |side: usize| tiles.iter().map(|t| t.at[side] + t.extents[side]).max().unwrap_or(1);
     let extents = [end(0), end(1)];
     let is_wide = extents[0] * PIXELS[1] > extents[1] * PIXELS[0];
     let side = usize::from(!is_wide);
     let fitted = |extent: u64| (extent * PIXELS[side]).div_ceil(extents[side].max(1));
     let pixels = extents.map(|extent| fitted(extent).min((extent * LETTERS).div_ceil(letters)));
-    Picture { extents, pixels, letters, tiles }
+    TilePicture { extents, pixels, letters, tiles }
 }
 
 /// Pairs of numbers, or more, as the script of a page reads them.
@@ -127,14 +127,14 @@ fn numbers(all: &[u64]) -> String {
     all.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn of_tile(tile: &Tile, at: [u64; 2], letters: u64) -> Drawn {
+fn of_tile(tile: &OwnedTile, at: [u64; 2], letters: u64) -> PlacedTile {
     let side = match &*tile.name {
         "A" => Side::Above,
         "B" => Side::Left,
         _ => Side::Corner,
     };
-    let Tile { name, extents, warps, threads, read, .. } = tile;
-    let shown = Shown { name, side, extents: *extents, warps, threads, read };
+    let OwnedTile { name, extents, warps, threads, read, .. } = tile;
+    let shown = TileView { name, side, extents: *extents, warps, threads, read };
     let mut drawn = drawn(&shown, at, letters);
     if let Some(role) = &tile.role {
         drawn.boxes = role.boxes.iter().map(|of| outline(&[*of], at)).collect();
@@ -174,11 +174,11 @@ fn of_tile(tile: &Tile, at: [u64; 2], letters: u64) -> Drawn {
     drawn
 }
 
-fn of_held(tile: &Tile, held: &Held, at: [u64; 2], letters: u64) -> Drawn {
-    let Held { name, extents, warps, threads, read, .. } = held;
+fn of_held(tile: &OwnedTile, held: &SharedTile, at: [u64; 2], letters: u64) -> PlacedTile {
+    let SharedTile { name, extents, warps, threads, read, .. } = held;
     let side = Side::Above;
     let mut drawn =
-        drawn(&Shown { name, side, extents: *extents, warps, threads, read }, at, letters);
+        drawn(&TileView { name, side, extents: *extents, warps, threads, read }, at, letters);
     drawn.told.push(("holds", tile.name.clone()));
     drawn.told.push(("array", name.clone()));
     drawn.told.push(("at", numbers(&[at, [extents[1], extents[0]]].concat())));
@@ -205,7 +205,7 @@ fn number(rects: &[Rect], at: [u64; 2], text: String) -> Option<(String, String,
     Some(label([left + 2 * rect.x + rect.width, top + 2 * rect.y + rect.height], text))
 }
 
-fn drawn(shown: &Shown<'_>, at: [u64; 2], letters: u64) -> Drawn {
+fn drawn(shown: &TileView<'_>, at: [u64; 2], letters: u64) -> PlacedTile {
     let [rows, columns] = shown.extents;
     let [left, top] = at.map(|start| 2 * start);
     let place = match shown.side {
@@ -231,7 +231,7 @@ fn drawn(shown: &Shown<'_>, at: [u64; 2], letters: u64) -> Drawn {
         let drawn = areas.iter().filter(|area| area.owner < below);
         drawn.map(|area| (area.owner, outline(&area.rects, at))).collect()
     };
-    Drawn {
+    PlacedTile {
         name: shown.name.to_owned(),
         told: Vec::new(),
         at,

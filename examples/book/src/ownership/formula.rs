@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 /// * `x5;1,2;4`: the same by exclusive or;
 /// * `l7*3,,8`: row by row what they are, equal neighbours as one; nothing where there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Law {
+pub enum Formula {
     /// A sum over the bits of row and column.
     Sum(i64, [Vec<i64>; 2]),
     /// An exclusive or over these bits.
@@ -22,9 +22,9 @@ fn bits(count: usize) -> usize {
     count.next_power_of_two().trailing_zeros() as usize
 }
 
-impl Law {
+impl Formula {
     /// Of the numbers of a tile with so many columns, row by row.
-    pub(super) fn of(numbers: Vec<Option<i64>>, columns: usize) -> Self {
+    pub(super) fn fit(numbers: Vec<Option<i64>>, columns: usize) -> Self {
         let extents = [numbers.len() / columns.max(1), columns];
         let sum = strides(&numbers, extents, |a, b| a - b).map(|(base, all)| Self::Sum(base, all));
         let xor = strides(&numbers, extents, |a, b| a ^ b).map(|(base, all)| Self::Xor(base, all));
@@ -72,7 +72,7 @@ impl Law {
     }
 }
 
-impl Serialize for Law {
+impl Serialize for Formula {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text())
     }
@@ -134,7 +134,7 @@ mod tests {
             .flat_map(|row| (0..columns).map(move |column| (row, column)))
             .map(|(r, c)| of(r, c))
             .collect();
-        let text = Law::of(all.clone(), columns).text();
+        let text = Formula::fit(all.clone(), columns).text();
         assert_eq!(numbers(&text, [rows, columns]), all, "{text}");
         text
     }

@@ -1,8 +1,8 @@
 //! Where the elements of a tile lie in shared memory: padding, transposition and swizzles as they were seen.
 
 use super::{MOST, SHOWN};
-use crate::ownership::formula::Law;
-use crate::ownership::moves::{Moved, Place};
+use crate::ownership::formula::Formula;
+use crate::ownership::moves::{MatrixMoves, Position};
 use crate::ownership::rectangles::{Area, areas};
 use crate::wgmma::extents;
 use gemm_dsl::ir::Kernel;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A tile in shared memory: one of the slots of its array, as it lies.
 #[derive(Clone, Debug, Serialize)]
-pub struct Held {
+pub struct SharedTile {
     /// The array.
     pub name: String,
     /// Which of its slots, of how many.
@@ -21,7 +21,7 @@ pub struct Held {
     /// Words of the slot in which no element lies.
     pub unused: u64,
     /// Where each element lies: how many words behind the first of the slot.
-    pub lies: Law,
+    pub lies: Formula,
     /// What the warps write.
     pub warps: Vec<Area>,
     /// What the first threads write.
@@ -30,10 +30,10 @@ pub struct Held {
     pub read: Vec<Area>,
     /// By element, its row and its column in the slot.
     #[serde(skip)]
-    pub(super) places: BTreeMap<Place, Place>,
+    pub(super) places: BTreeMap<Position, Position>,
 }
 
-impl Held {
+impl SharedTile {
     /// What the picture shows of the array, in words.
     pub fn words(&self) -> String {
         let [rows, columns] = self.extents;
@@ -51,17 +51,17 @@ impl Held {
 
     /// Where elements of a tile lie, if each lies in one place of one slot; `is_shuffled` says that it is not told apart which lane
     /// reads what.
-    pub(super) fn of(
+    pub(super) fn shared_tile(
         kernel: &Kernel,
-        moved: &Moved,
-        elements: &BTreeSet<Place>,
+        moved: &MatrixMoves,
+        elements: &BTreeSet<Position>,
         is_shuffled: bool,
     ) -> Option<Self> {
-        let lies = |place: &Place| {
+        let lies = |place: &Position| {
             let mut all = moved.lies.get(place)?.iter();
             all.next().filter(|_| all.next().is_none()).map(|at| (*place, *at))
         };
-        let lies: BTreeMap<Place, (usize, u64)> =
+        let lies: BTreeMap<Position, (usize, u64)> =
             elements.iter().map(lies).collect::<Option<_>>()?;
         let (buffer, _) = *lies.values().next()?;
         let dims = extents(kernel, buffer)?;
@@ -73,18 +73,18 @@ impl Held {
             return None;
         }
         let place = |at: u64| (at % words / pitch.max(1), at % words % pitch.max(1));
-        let places: BTreeMap<Place, Place> =
+        let places: BTreeMap<Position, Position> =
             lies.iter().map(|(element, (_, at))| (*element, place(*at))).collect();
         let written_by = |number: &dyn Fn(u32) -> u32| {
-            let of = |(element, place): (&Place, &Place)| {
+            let of = |(element, place): (&Position, &Position)| {
                 Some((*place, number(*moved.owned.get(element)?.first()?)))
             };
-            places.iter().filter_map(of).collect::<BTreeMap<Place, u32>>()
+            places.iter().filter_map(of).collect::<BTreeMap<Position, u32>>()
         };
         let mut threads = written_by(&|thread| thread);
         threads.retain(|_, thread| *thread < SHOWN);
         let read_by = |thread: u32| {
-            let is_read = |element: &Place| {
+            let is_read = |element: &Position| {
                 moved.readers.get(element).is_some_and(|all| all.contains_key(&thread))
             };
             let own = places.iter().filter(|(element, _)| is_read(element));
@@ -100,7 +100,7 @@ impl Held {
             slot: [slot, dims.iter().product::<u64>() / words],
             extents: [rows, pitch],
             unused: words - places.values().collect::<BTreeSet<_>>().len() as u64,
-            lies: Law::of(in_order.collect(), (right - left + 1) as usize),
+            lies: Formula::fit(in_order.collect(), (right - left + 1) as usize),
             warps: areas(&written_by(&|thread| thread / 32)),
             threads: areas(&threads),
             read: (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect(),

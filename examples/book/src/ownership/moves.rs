@@ -1,16 +1,16 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
-use crate::analysis::Looked;
+use crate::analysis::Observation;
 use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
 use gemm_runtime::watch::{Accessed, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 /// A row and a column.
-pub(crate) type Place = (u64, u64);
+pub(crate) type Position = (u64, u64);
 
 /// A matrix in global memory.
-pub(crate) struct Matrix {
+pub(crate) struct GlobalMatrix {
     /// Its array.
     pub(crate) buffer: usize,
     /// The numbers of its elements.
@@ -21,9 +21,9 @@ pub(crate) struct Matrix {
     product: Option<u64>,
 }
 
-impl Matrix {
+impl GlobalMatrix {
     /// The matrix whose array has this name, if it is one of `F32` with rows and columns that does not overlap itself.
-    pub(crate) fn of(
+    pub(crate) fn new(
         kernel: &Kernel,
         name: &str,
         scalars: &[Option<u64>],
@@ -48,10 +48,10 @@ impl Matrix {
     }
 
     /// The same, whose elements have no numbers.
-    pub(crate) fn placed(looked: &Looked, name: &str) -> Option<Self> {
+    pub(crate) fn placed(looked: &Observation, name: &str) -> Option<Self> {
         let kernel = &looked.kernel;
         let none = vec![0..0; kernel.params.len()];
-        Self::of(kernel, name, &looked.arguments.scalars(kernel), &none)
+        Self::new(kernel, name, &looked.arguments.scalars(kernel), &none)
     }
 
     /// Whether an element is one of the first product of a batch.
@@ -60,7 +60,7 @@ impl Matrix {
     }
 
     /// Where an element is, in the matrix of its product.
-    pub(crate) fn place(&self, at: u64) -> Place {
+    pub(crate) fn place(&self, at: u64) -> Position {
         let at = self.product.map_or(at, |stride| at % stride);
         match self.strides {
             [row, 1] => (at / row, at % row),
@@ -70,7 +70,7 @@ impl Matrix {
     }
 
     /// The element with a number, of the first product of a batch.
-    pub(crate) fn named(&self, number: u64) -> Option<Place> {
+    pub(crate) fn named(&self, number: u64) -> Option<Position> {
         let at = self.numbers.contains(&number).then(|| number - self.numbers.start)?;
         self.is_of_first(at).then(|| self.place(at))
     }
@@ -78,28 +78,28 @@ impl Matrix {
 
 /// What threads did with the elements of a matrix.
 #[derive(Default)]
-pub(super) struct Moved {
+pub(super) struct MatrixMoves {
     /// Who copied, or stored, each.
-    pub(super) owned: BTreeMap<Place, BTreeSet<u32>>,
+    pub(super) owned: BTreeMap<Position, BTreeSet<u32>>,
     /// Those that were copied, or read where they are not, in one round of the loop.
-    pub(super) steady: BTreeSet<Place>,
+    pub(super) steady: BTreeSet<Position>,
     /// Where these were copied to: the number of the array, and the element of it.
-    pub(super) lies: BTreeMap<Place, BTreeSet<(usize, u64)>>,
+    pub(super) lies: BTreeMap<Position, BTreeSet<(usize, u64)>>,
     /// Who reads each, and how often.
-    pub(super) readers: BTreeMap<Place, BTreeMap<u32, u64>>,
+    pub(super) readers: BTreeMap<Position, BTreeMap<u32, u64>>,
 }
 
 /// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
-pub(super) fn of(
+pub(super) fn moves(
     kernel: &Kernel,
     trace: &Trace,
-    matrices: &[Option<Matrix>; 3],
+    matrices: &[Option<GlobalMatrix>; 3],
     steady: Option<(usize, i64)>,
-) -> [Moved; 3] {
-    let mut moved: [Moved; 3] = Default::default();
+) -> [MatrixMoves; 3] {
+    let mut moved: [MatrixMoves; 3] = Default::default();
     // What lies in shared memory, by buffer and element.
-    let mut held: HashMap<(usize, u64), (usize, Place)> = HashMap::new();
-    let mut direct: Vec<(usize, Place, u32, bool)> = Vec::new();
+    let mut held: HashMap<(usize, u64), (usize, Position)> = HashMap::new();
+    let mut direct: Vec<(usize, Position, u32, bool)> = Vec::new();
     for access in trace.accesses() {
         let (event, pattern, words) = (access.event, access.pattern, access.words);
         let is_steady =
@@ -165,8 +165,8 @@ pub(super) fn of(
     moved
 }
 
-impl Moved {
-    fn is_read(&mut self, place: Place, thread: u32) {
+impl MatrixMoves {
+    fn is_read(&mut self, place: Position, thread: u32) {
         *self.readers.entry(place).or_default().entry(thread).or_default() += 1;
     }
 }

@@ -1,8 +1,8 @@
 //! Who folds what: which threads of a block of a reduction load which elements of the array.
 
-use super::drawing::{self, Picture};
-use super::{SHOWN, Tile};
-use crate::ownership::formula::Law;
+use super::drawing::{self, TilePicture};
+use super::{OwnedTile, SHOWN};
+use crate::ownership::formula::Formula;
 use crate::ownership::rectangles::areas;
 use gemm_dsl::ir::{Kernel, Layout};
 use serde::Serialize;
@@ -17,7 +17,7 @@ const ROWS: usize = 64;
 
 /// The elements that the watched block folds, row by row; rows of which it folds none are left out.
 #[derive(Clone, Debug, Serialize)]
-pub struct Folded {
+pub struct ReducedElements {
     /// The array.
     pub array: String,
     /// Whether rows are those of the array, which is a matrix.
@@ -33,12 +33,12 @@ pub struct Folded {
     /// The same of those that the first thread loads.
     pub of_first: [usize; 2],
     /// Who loads them.
-    pub tile: Tile,
+    pub tile: OwnedTile,
 }
 
-impl Folded {
+impl ReducedElements {
     /// Draws it.
-    pub fn picture(&self) -> Picture {
+    pub fn picture(&self) -> TilePicture {
         drawing::alone(&self.tile)
     }
 
@@ -95,12 +95,12 @@ impl Folded {
 }
 
 /// The picture of elements of an array, each with the threads that load it.
-pub(crate) fn of(
+pub(crate) fn elements(
     kernel: &Kernel,
     array: usize,
     scalars: &[Option<u64>],
     loaded: &BTreeMap<u64, BTreeSet<u32>>,
-) -> Option<Folded> {
+) -> Option<ReducedElements> {
     let declared = &kernel.buffers[array];
     let of_matrix = match &declared.layout {
         Layout::Strided { strides } => match &strides[..] {
@@ -140,9 +140,9 @@ pub(crate) fn of(
     let numbers = (0..drawn.len() as u64)
         .flat_map(|row| (left..=right).map(move |column| (row, column)))
         .map(|place| Some(i64::from(*places.get(&place)?.first()?)));
-    let law = Law::of(numbers.collect(), (right - left + 1) as usize);
+    let law = Formula::fit(numbers.collect(), (right - left + 1) as usize);
     let counts = || places.values().map(|threads| threads.len() as u64);
-    let tile = Tile {
+    let tile = OwnedTile {
         name: String::new(),
         origin: [0, 0],
         extents: [drawn.len() as u64, right - left + 1],
@@ -158,7 +158,7 @@ pub(crate) fn of(
         group: None,
         role: None,
     };
-    Some(Folded {
+    Some(ReducedElements {
         array: declared.name.clone(),
         is_matrix: of_matrix.is_some(),
         others: used.len() - drawn.len(),

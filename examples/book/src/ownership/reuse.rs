@@ -1,8 +1,8 @@
 //! Elements of a tile that the same threads read as often: how often what was copied once is used.
 
 use super::threads::Threads;
-use crate::ownership::layout::Held;
-use crate::ownership::moves::{Moved, Place};
+use crate::ownership::layout::SharedTile;
+use crate::ownership::moves::{MatrixMoves, Position};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ const NAMED: usize = 4;
 
 /// Elements that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Group {
+pub struct ReuseGroup {
     /// Which, in words.
     pub elements: String,
     /// How many they are.
@@ -26,7 +26,7 @@ pub struct Group {
     pub reads: u64,
 }
 
-impl Group {
+impl ReuseGroup {
     /// Who reads an element, in words.
     pub fn read(&self) -> String {
         let times = match self.reads {
@@ -46,19 +46,19 @@ impl Group {
 
 /// The elements of a tile in groups, and the group of each; `is_shuffled` says that it is not told apart which lane reads what.
 pub(super) fn groups(
-    moved: &Moved,
-    elements: &BTreeSet<Place>,
-    held: Option<&Held>,
+    moved: &MatrixMoves,
+    elements: &BTreeSet<Position>,
+    held: Option<&SharedTile>,
     is_shuffled: bool,
-) -> (Vec<Group>, BTreeMap<Place, usize>) {
+) -> (Vec<ReuseGroup>, BTreeMap<Position, usize>) {
     let none = BTreeMap::new();
-    let readers = |element: &Place| moved.readers.get(element).unwrap_or(&none);
+    let readers = |element: &Position| moved.readers.get(element).unwrap_or(&none);
     // In the order of their first elements.
-    let mut known: Vec<(Threads, u64, BTreeSet<Place>)> = Vec::new();
+    let mut known: Vec<(Threads, u64, BTreeSet<Position>)> = Vec::new();
     let mut of_elements = BTreeMap::new();
     for element in elements {
         let by = readers(element);
-        let threads = if is_shuffled { Threads::default() } else { Threads::of(by.keys()) };
+        let threads = if is_shuffled { Threads::default() } else { Threads::new(by.keys()) };
         let reads = by.values().sum();
         let alike = known.iter().position(|(of, n, _)| *of == threads && *n == reads);
         let number = alike.unwrap_or_else(|| {
@@ -68,16 +68,16 @@ pub(super) fn groups(
         known[number].2.insert(*element);
         of_elements.insert(*element, number);
     }
-    let group = |(readers, reads, elements): (Threads, u64, BTreeSet<Place>)| {
+    let group = |(readers, reads, elements): (Threads, u64, BTreeSet<Position>)| {
         let owners = elements.iter().filter_map(|element| moved.owned.get(element)).flatten();
-        let lie = |held: &Held| {
+        let lie = |held: &SharedTile| {
             places(&elements.iter().filter_map(|at| held.places.get(at).copied()).collect())
         };
-        Group {
+        ReuseGroup {
             elements: places(&elements),
             count: elements.len(),
             lie: held.map_or(String::new(), lie),
-            owners: Threads::of(&owners.copied().collect::<BTreeSet<u32>>()),
+            owners: Threads::new(&owners.copied().collect::<BTreeSet<u32>>()),
             readers: (!is_shuffled).then_some(readers),
             reads,
         }
@@ -86,7 +86,7 @@ pub(super) fn groups(
 }
 
 /// Places, in words: whole rows and columns where they are that, or the first of them.
-pub(super) fn places(all: &BTreeSet<Place>) -> String {
+pub(super) fn places(all: &BTreeSet<Position>) -> String {
     let rows: BTreeSet<u64> = all.iter().map(|(row, _)| *row).collect();
     let columns: BTreeSet<u64> = all.iter().map(|(_, column)| *column).collect();
     let named = |word: &str, numbers: &BTreeSet<u64>| {
@@ -145,11 +145,11 @@ mod tests {
 
     #[test]
     fn places_are_rows_and_columns_or_named() {
-        let of = |all: &[Place]| places(&all.iter().copied().collect());
+        let of = |all: &[Position]| places(&all.iter().copied().collect());
         assert_eq!(of(&[(3, 5)]), "row 3, column 5");
         assert_eq!(of(&[(0, 1), (0, 2), (4, 1), (4, 2)]), "rows 0, 4, columns 1–2");
         assert_eq!(of(&[(0, 0), (1, 1)]), "(0, 0), (1, 1)");
-        let diagonal: Vec<Place> = (0..9).map(|n| (n, n)).collect();
+        let diagonal: Vec<Position> = (0..9).map(|n| (n, n)).collect();
         assert_eq!(of(&diagonal), "(0, 0), (1, 1), (2, 2), (3, 3) and 5 more");
     }
 }

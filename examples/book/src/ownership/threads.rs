@@ -10,7 +10,7 @@ pub struct Threads(Vec<[u32; 2]>);
 
 impl Threads {
     /// These, by their numbers.
-    pub(super) fn of<'t>(threads: impl IntoIterator<Item = &'t u32>) -> Self {
+    pub(super) fn new<'t>(threads: impl IntoIterator<Item = &'t u32>) -> Self {
         let mut lanes: BTreeMap<u32, u32> = BTreeMap::new();
         for thread in threads {
             *lanes.entry(thread / 32).or_default() |= 1 << (thread % 32);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn warps_with_the_same_lanes_are_named_together() {
-        let of = |threads: &[u32]| Threads::of(threads);
+        let of = |threads: &[u32]| Threads::new(threads);
         assert_eq!(of(&[35]).text(), "lane 3 of warp 1");
         let all: Vec<u32> = (0..64).collect();
         assert_eq!((of(&all).text().as_str(), of(&all).count()), ("warps 0–1", 64));

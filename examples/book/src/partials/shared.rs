@@ -1,6 +1,6 @@
 //! What threads leave in shared memory.
 
-use super::{COLUMNS, Cell, Column, SHOWN, Table, around};
+use super::{COLUMNS, PartialStep, PartialTable, PartialValue, SHOWN, around};
 use crate::ownership::moves::written;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, Space};
@@ -8,13 +8,13 @@ use gemm_runtime::watch::{Kind, Trace, VerifiedKernel};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A step, as it comes to be known.
-struct Step {
+struct SharedStep {
     stmt: u32,
     rounds: u32,
     /// All words that are written in it.
     written: BTreeSet<u64>,
     threads: BTreeSet<u32>,
-    cells: Vec<Option<Cell>>,
+    cells: Vec<Option<PartialValue>>,
 }
 
 /// For each array in shared memory, but those of one element, the steps in which its words are written: with the number of the first event.
@@ -22,11 +22,11 @@ pub(super) fn tables(
     kernel: &VerifiedKernel,
     listing: &Listing,
     trace: &Trace,
-) -> Vec<(usize, Table)> {
+) -> Vec<(usize, PartialTable)> {
     let is_kept =
         |buffer: usize| kernel.buffers[buffer].space == Space::Shared && extent(kernel, buffer) > 1;
     // By buffer, the first event, the steps, and which of them a statement in its loops belongs to.
-    type Found = (usize, Vec<Step>, BTreeMap<(u32, u32), usize>);
+    type Found = (usize, Vec<SharedStep>, BTreeMap<(u32, u32), usize>);
     let mut all: BTreeMap<usize, Found> = BTreeMap::new();
     for access in trace.accesses() {
         let (event, pattern) = (access.event, access.pattern);
@@ -43,13 +43,13 @@ pub(super) fn tables(
         let key = (event.stmt, event.rounds);
         let at = *known.entry(key).or_insert_with(|| {
             // What a loop writes beside what it has written before is one step with that.
-            let is_beside = |step: &Step| {
+            let is_beside = |step: &SharedStep| {
                 step.stmt == event.stmt && !elements.iter().any(|(_, at)| step.written.contains(at))
             };
             if !steps.last().is_some_and(is_beside) {
                 let cells = vec![None; SHOWN];
                 let (written, threads) = (BTreeSet::new(), BTreeSet::new());
-                steps.push(Step {
+                steps.push(SharedStep {
                     stmt: event.stmt,
                     rounds: event.rounds,
                     written,
@@ -64,7 +64,7 @@ pub(super) fn tables(
             step.written.insert(element);
             step.threads.insert(thread);
             if let Some(cell) = step.cells.get_mut(element as usize) {
-                *cell = Some(Cell::new(elem, bits, Some(thread), true));
+                *cell = Some(PartialValue::new(elem, bits, Some(thread), true));
             }
         }
     }
@@ -75,7 +75,7 @@ pub(super) fn tables(
         let used = steps.iter().flat_map(|step| step.written.iter()).max()? + 1;
         let rows = (0..used.min(SHOWN as u64)).map(|word| place(kernel, buffer, word));
         let rows: Vec<String> = rows.collect();
-        let column = |step: &Step| {
+        let column = |step: &SharedStep| {
             let around = around(kernel, &trace.rounds[step.rounds as usize]);
             let line = listing.lines[step.stmt as usize].start + 1;
             let name = match around.is_empty() {
@@ -83,12 +83,12 @@ pub(super) fn tables(
                 false => around,
             };
             let cells = step.cells.iter().take(rows.len()).cloned().collect();
-            Column { name, active: step.threads.len(), cells }
+            PartialStep { name, active: step.threads.len(), cells }
         };
         let columns = steps.iter().take(COLUMNS).map(column).collect();
         let line = listing.lines[stmt].start + 1;
         let text = cuda::statement(kernel, statements[stmt]);
-        Some((first, Table { line, text, array: Some(name.clone()), rows, columns }))
+        Some((first, PartialTable { line, text, array: Some(name.clone()), rows, columns }))
     };
     all.into_iter().filter_map(table).collect()
 }

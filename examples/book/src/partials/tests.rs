@@ -4,24 +4,24 @@ use gemm_bench::family::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::stages;
 
-fn folded(line: &str) -> Folds {
+fn folded(line: &str) -> Partials {
     let spec = Spec::parse(Family::Reduce, line).expect("a spec");
     let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
     let listing = cuda::listing(&looked.kernel);
-    of(&looked, &listing).expect("the same launch").expect("a reduction of f32")
+    partials(&looked, &listing).expect("the same launch").expect("a reduction of f32")
 }
 
-fn stage(name: &str) -> Folds {
+fn stage(name: &str) -> Partials {
     let stage = stages::reduce().into_iter().find(|stage| stage.name == name);
     folded(&stage.expect(name).spec.to_string())
 }
 
-fn value(cell: &Option<Cell>) -> Option<f32> {
+fn value(cell: &Option<PartialValue>) -> Option<f32> {
     cell.as_ref().map(|cell| f32::from_bits(cell.bits as u32))
 }
 
 /// The value of `s` in a column's name.
-fn step(column: &Column) -> usize {
+fn step(column: &PartialStep) -> usize {
     let (_, s) = column.name.split_once("s = ").expect("a step");
     s.split(',').next().and_then(|s| s.parse().ok()).expect("a number")
 }
@@ -100,7 +100,7 @@ fn shuffles_fold_as_they_are_drawn() {
             assert_eq!(shown, own, "{name}, {}", column.name);
             let s = step(column);
             // As many lanes count as have not been folded yet.
-            let counts = |(lane, cell): (usize, &Option<Cell>)| {
+            let counts = |(lane, cell): (usize, &Option<PartialValue>)| {
                 cell.as_ref().is_some_and(|cell| cell.counts) == (lane % group < 2 * s)
             };
             assert!(column.cells.iter().enumerate().all(counts), "{name}, {}", column.name);
@@ -132,7 +132,8 @@ fn columns_fold_down_their_threads() {
 #[test]
 fn pairs_fold_as_they_are_drawn() {
     let folds = stage("online");
-    let lanes: Vec<&Table> = folds.tables.iter().filter(|table| table.array.is_none()).collect();
+    let lanes: Vec<&PartialTable> =
+        folds.tables.iter().filter(|table| table.array.is_none()).collect();
     let [tops, sums] = &lanes[..] else { panic!("two values") };
     let digits = |lane: usize| folds.lanes[lane].iter().map(|element| (element % 10) as f64);
     let of_top = |lane: usize| digits(lane).fold(f64::NEG_INFINITY, f64::max);
@@ -163,10 +164,10 @@ fn pairs_fold_as_they_are_drawn() {
 
 #[test]
 fn elements_are_named_by_runs() {
-    assert_eq!(Folds::elements_of(&[0, 1, 2, 3, 128, 256]), "0–3, 128, 256");
+    assert_eq!(Partials::elements_of(&[0, 1, 2, 3, 128, 256]), "0–3, 128, 256");
     let many: Vec<u64> = (0..20).map(|i| i * 4).collect();
-    assert_eq!(Folds::elements_of(&many), "0, 4, 8, 12, 16, 20 and 14 more");
-    assert_eq!(Folds::elements_of(&[]), "");
+    assert_eq!(Partials::elements_of(&many), "0, 4, 8, 12, 16, 20 and 14 more");
+    assert_eq!(Partials::elements_of(&[]), "");
 }
 
 /// Trees of other types: what the threads have summed of last digits, exactly, and each step of the tree over it.
@@ -225,7 +226,8 @@ fn other_types_are_shuffled_as_they_are_drawn() {
         }
     }
     let folds = folded("items: 2, shuffle, op: argmax");
-    let tables: Vec<&Table> = folds.tables.iter().filter(|table| table.array.is_none()).collect();
+    let tables: Vec<&PartialTable> =
+        folds.tables.iter().filter(|table| table.array.is_none()).collect();
     let [best, at, ..] = &tables[..] else { panic!("two values") };
     for lane in 0..32 {
         let [best, at] = [best, at].map(|table| table.columns[0].cells[lane].as_ref());
@@ -304,10 +306,10 @@ fn what_is_stored_is_of_the_part_beside_it() {
     for op in ["argmax", "argmin"] {
         for types in ["", ", type: u32", ", type: i32"] {
             let folds = folded(&format!("items: 2, shuffle, op: {op}{types}"));
-            let tables: Vec<&Table> =
+            let tables: Vec<&PartialTable> =
                 folds.tables.iter().filter(|table| table.array.is_none()).collect();
             let [best, at, ..] = &tables[..] else { panic!("two values") };
-            let stored = |table: &Table| {
+            let stored = |table: &PartialTable| {
                 let last = table.columns.last().expect("a step");
                 assert!(last.name.starts_with("stored"), "{op}{types}: {}", last.name);
                 last.cells[0].as_ref().map(|cell| cell.value.clone())
@@ -325,10 +327,11 @@ fn what_is_stored_is_of_the_part_beside_it() {
         }
         // A warp to a row stores where the extreme is, and not what it is.
         let rows = folded(&format!("over: rows, group: 32, block: 64, op: {op}"));
-        let tables: Vec<&Table> = rows.tables.iter().filter(|of| of.array.is_none()).collect();
+        let tables: Vec<&PartialTable> =
+            rows.tables.iter().filter(|of| of.array.is_none()).collect();
         let [best, at] = &tables[..] else { panic!("two values") };
         let has_stored =
-            |of: &Table| of.columns.iter().any(|column| column.name.starts_with("stored"));
+            |of: &PartialTable| of.columns.iter().any(|column| column.name.starts_with("stored"));
         assert!(!has_stored(best) && has_stored(at), "{op}");
     }
 }

@@ -1,7 +1,7 @@
 //! The picture of a warp: rows of marks over the instructions that it had executed.
 
 use super::rounds::Rounds;
-use crate::pipeline::event::{Act, Acted, Ring};
+use crate::pipeline::event::{Action, ActionAt, TileArrays};
 use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::Event;
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub struct Piece {
 
 /// A row.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct PipelineRow {
     /// What is done in it.
     pub name: String,
     /// When.
@@ -51,7 +51,7 @@ pub struct Mark {
     pub class: &'static str,
 }
 
-impl Row {
+impl PipelineRow {
     /// Its marks as outlines, one for each class, in a row that begins at a height: what is written in the upper half, what
     /// is read in the lower.
     pub fn outlines(&self, y: u64) -> Vec<(&'static str, String)> {
@@ -81,7 +81,7 @@ impl Piece {
 pub(super) fn pieces(
     kernel: &Kernel,
     events: &[&Event],
-    acts: &[Acted],
+    acts: &[ActionAt],
     rounds: Option<&Rounds>,
 ) -> (Vec<Piece>, usize) {
     let end = events.len();
@@ -127,10 +127,10 @@ pub(super) fn pieces(
 }
 
 /// What is done in a piece.
-fn counts(events: &[&Event], acts: &[Acted], piece: &Piece) -> Vec<(String, u64)> {
+fn counts(events: &[&Event], acts: &[ActionAt], piece: &Piece) -> Vec<(String, u64)> {
     let mut counts: BTreeMap<u32, (String, u64)> = BTreeMap::new();
     for act in seen(acts).filter(|act| piece.events.contains(&act.event)) {
-        let row = RowOf::of(act.act, None);
+        let row = RowKey::new(act.act, None);
         counts.entry(row.place).or_insert((row.name, 0)).1 += 1;
     }
     let fma = |at: usize| events.get(at).or(events.last()).map_or(0, |event| event.executed[1]);
@@ -142,38 +142,38 @@ fn counts(events: &[&Event], acts: &[Acted], piece: &Piece) -> Vec<(String, u64)
 }
 
 /// Those that are drawn: not how many bytes a barrier is to expect.
-fn seen(acts: &[Acted]) -> impl Iterator<Item = &Acted> {
-    acts.iter().filter(|act| !matches!(act.act, Act::Expect(_)))
+fn seen(acts: &[ActionAt]) -> impl Iterator<Item = &ActionAt> {
+    acts.iter().filter(|act| !matches!(act.act, Action::Expect(_)))
 }
 
 /// The row of multiply-adds, among the places of all.
 const MULTIPLY: u32 = 20;
 
 /// The row that an act is drawn in.
-struct RowOf {
+struct RowKey {
     /// Where it is, from above.
     place: u32,
     name: String,
     class: &'static str,
 }
 
-impl RowOf {
+impl RowKey {
     /// Of an act at a slot, if slots are told apart.
-    fn of(act: Act, slot: Option<u64>) -> Self {
+    fn new(act: Action, slot: Option<u64>) -> Self {
         let (place, name, class) = match act {
-            Act::Load => (0, "loads from global memory", "load"),
-            Act::Copy => (1, "asynchronous copies", "load"),
-            Act::Box | Act::Expect(_) => (2, "requests of tiles", "load"),
-            Act::Commit => (3, "commits", "tick"),
-            Act::Wait(_) => (4, "waits for copies", "wait"),
-            Act::Await(_) => (5, "waits at barriers in memory", "wait"),
-            Act::Barrier => (6, "barriers", "wait"),
-            Act::Write => (7, "stores to shared memory", "write"),
-            Act::Arrive => (7, "stores to shared memory", "write"),
-            Act::Read => (8, "loads from shared memory", "read"),
-            Act::Matrix => (MULTIPLY + 1, "matrix instructions", "work"),
-            Act::Sums => (MULTIPLY + 2, "waits for sums", "wait"),
-            Act::Store => (MULTIPLY + 3, "stores to global memory", "store"),
+            Action::Load => (0, "loads from global memory", "load"),
+            Action::Copy => (1, "asynchronous copies", "load"),
+            Action::Box | Action::Expect(_) => (2, "requests of tiles", "load"),
+            Action::Commit => (3, "commits", "tick"),
+            Action::Wait(_) => (4, "waits for copies", "wait"),
+            Action::Await(_) => (5, "waits at barriers in memory", "wait"),
+            Action::Barrier => (6, "barriers", "wait"),
+            Action::Write => (7, "stores to shared memory", "write"),
+            Action::Arrive => (7, "stores to shared memory", "write"),
+            Action::Read => (8, "loads from shared memory", "read"),
+            Action::Matrix => (MULTIPLY + 1, "matrix instructions", "work"),
+            Action::Sums => (MULTIPLY + 2, "waits for sums", "wait"),
+            Action::Store => (MULTIPLY + 3, "stores to global memory", "store"),
         };
         match (slot, class) {
             (Some(slot), "write" | "read") => {
@@ -185,19 +185,19 @@ impl RowOf {
 }
 
 /// The rows, from above, of what the pieces have.
-pub(super) fn rows(ring: &Ring, acts: &[Acted], pieces: &[Piece]) -> Vec<Row> {
-    let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
+pub(super) fn rows(ring: &TileArrays, acts: &[ActionAt], pieces: &[Piece]) -> Vec<PipelineRow> {
+    let mut rows: BTreeMap<u32, PipelineRow> = BTreeMap::new();
     // Slots have room for ten.
     let is_told_apart = ring.slots > 1 && ring.slots <= 10;
     // Those of rounds that are left out too.
     for act in acts.iter().filter(|_| is_told_apart) {
-        let row = RowOf::of(act.act, act.slot);
+        let row = RowKey::new(act.act, act.slot);
         if act.slot.is_some() {
-            rows.entry(row.place).or_insert(Row { name: row.name, marks: Vec::new() });
+            rows.entry(row.place).or_insert(PipelineRow { name: row.name, marks: Vec::new() });
         }
     }
     let mut mark = |place: u32, name: String, mark: Mark| {
-        let row = rows.entry(place).or_insert(Row { name, marks: Vec::new() });
+        let row = rows.entry(place).or_insert(PipelineRow { name, marks: Vec::new() });
         match row.marks.iter_mut().rev().find(|other| other.class == mark.class) {
             // What touches is one.
             Some(last) if mark.x <= last.x + last.width && mark.x >= last.x => {
@@ -211,7 +211,7 @@ pub(super) fn rows(ring: &Ring, acts: &[Acted], pieces: &[Piece]) -> Vec<Row> {
         let x =
             |executed: u64| piece.x + (executed - piece.instructions.start) * piece.width / length;
         for act in seen(acts).filter(|act| piece.events.contains(&act.event)) {
-            let row = RowOf::of(act.act, act.slot.filter(|_| is_told_apart));
+            let row = RowKey::new(act.act, act.slot.filter(|_| is_told_apart));
             let (start, end) = (x(act.executed[0]), x(act.executed[0] + 1));
             let width = (end - start).max(1);
             mark(row.place, row.name, Mark { x: start, width, class: row.class });

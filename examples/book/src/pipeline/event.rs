@@ -5,7 +5,7 @@ use gemm_runtime::watch::{Event, Kind, Trace, What};
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Act {
+pub(crate) enum Action {
     /// Loads from global memory.
     Load,
     /// Starts asynchronous copies.
@@ -37,8 +37,8 @@ pub(crate) enum Act {
 
 /// An act, and where it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acted {
-    pub(crate) act: Act,
+pub(crate) struct ActionAt {
+    pub(crate) act: Action,
     /// The slot of the ring that is written or read.
     pub(crate) slot: Option<u64>,
     /// Instructions that the warp had executed before, and multiply-adds among them.
@@ -48,15 +48,15 @@ pub(crate) struct Acted {
 }
 
 /// Arrays in shared memory that hold several tiles, one behind the other.
-pub(crate) struct Ring {
+pub(crate) struct TileArrays {
     /// The elements of a tile, by buffer.
     tiles: Vec<Option<u64>>,
     /// How many tiles.
     pub(crate) slots: u64,
 }
 
-impl Ring {
-    pub(crate) fn of(kernel: &Kernel) -> Self {
+impl TileArrays {
+    pub(crate) fn new(kernel: &Kernel) -> Self {
         let stacked = |buffer: &Buffer| {
             matches!(&buffer.layout, Layout::Array { order, .. } if order.len() > 2 && order[0] == 0)
                 && buffer.space == Space::Shared
@@ -85,19 +85,24 @@ impl Ring {
 }
 
 /// What the events of a warp are.
-pub(crate) fn all(kernel: &Kernel, trace: &Trace, ring: &Ring, events: &[&Event]) -> Vec<Acted> {
+pub(crate) fn all(
+    kernel: &Kernel,
+    trace: &Trace,
+    ring: &TileArrays,
+    events: &[&Event],
+) -> Vec<ActionAt> {
     let statements = kernel.statements();
     let of = |(number, event): (usize, &&Event)| {
         let (act, slot) = match &event.what {
             What::Access { pattern, first, .. } => {
                 let pattern = &trace.patterns[*pattern as usize];
                 let act = match (kernel.buffers[pattern.buffer].space, pattern.kind) {
-                    (Space::Global, Kind::Load) => Act::Load,
-                    (Space::Global, Kind::Store) => Act::Store,
-                    (Space::Shared, Kind::Load) => Act::Read,
-                    (Space::Shared, Kind::Store) => Act::Write,
-                    (Space::Shared, Kind::CopyWrite) => Act::Arrive,
-                    (_, Kind::CopyRead) => Act::Copy,
+                    (Space::Global, Kind::Load) => Action::Load,
+                    (Space::Global, Kind::Store) => Action::Store,
+                    (Space::Shared, Kind::Load) => Action::Read,
+                    (Space::Shared, Kind::Store) => Action::Write,
+                    (Space::Shared, Kind::CopyWrite) => Action::Arrive,
+                    (_, Kind::CopyRead) => Action::Copy,
                     // What is added to others' sums is no part of a copy, and nothing is copied to global memory.
                     (_, Kind::Atomic) | (Space::Global, Kind::CopyWrite) => return None,
                     (Space::Register, Kind::Load | Kind::Store | Kind::CopyWrite) => return None,
@@ -107,22 +112,24 @@ pub(crate) fn all(kernel: &Kernel, trace: &Trace, ring: &Ring, events: &[&Event]
             What::Statement => (statement(kernel, statements.get(event.stmt as usize)?)?, None),
             What::Refused => return None,
         };
-        Some(Acted { act, slot, executed: event.executed, event: number })
+        Some(ActionAt { act, slot, executed: event.executed, event: number })
     };
     events.iter().enumerate().filter_map(of).collect()
 }
 
-fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<Act> {
+fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<Action> {
     Some(match stmt {
-        Stmt::CopyCommit => Act::Commit,
-        Stmt::CopyWait { pending } => Act::Wait(kernel.eval_const(pending).ok()?.try_into().ok()?),
-        Stmt::Barrier(_) | Stmt::NamedBarrier { .. } => Act::Barrier,
-        Stmt::TensorCopy(_) => Act::Box,
-        Stmt::Mma(_) | Stmt::Wgmma(_) => Act::Matrix,
-        Stmt::WgmmaSync(WgmmaSync::Wait { .. }) => Act::Sums,
+        Stmt::CopyCommit => Action::Commit,
+        Stmt::CopyWait { pending } => {
+            Action::Wait(kernel.eval_const(pending).ok()?.try_into().ok()?)
+        }
+        Stmt::Barrier(_) | Stmt::NamedBarrier { .. } => Action::Barrier,
+        Stmt::TensorCopy(_) => Action::Box,
+        Stmt::Mma(_) | Stmt::Wgmma(_) => Action::Matrix,
+        Stmt::WgmmaSync(WgmmaSync::Wait { .. }) => Action::Sums,
         Stmt::Mbarrier(barrier) => match barrier.op {
-            MbarrierOp::ArriveExpect { .. } => Act::Expect(barrier.at.barriers.id),
-            MbarrierOp::Wait { .. } => Act::Await(barrier.at.barriers.id),
+            MbarrierOp::ArriveExpect { .. } => Action::Expect(barrier.at.barriers.id),
+            MbarrierOp::Wait { .. } => Action::Await(barrier.at.barriers.id),
             MbarrierOp::Init { .. } | MbarrierOp::Arrive | MbarrierOp::ArriveRemote { .. } => {
                 return None;
             }

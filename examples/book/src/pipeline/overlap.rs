@@ -1,14 +1,14 @@
 //! What a warp multiplies between the start of a copy and its use.
 
 use super::rounds::Rounds;
-use crate::pipeline::event::{Act, Acted};
+use crate::pipeline::event::{Action, ActionAt};
 use gemm_bench::change::number;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The work of a warp between the start of copies and their use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Hidden {
+pub struct Overlap {
     /// From what to what.
     pub between: &'static str,
     /// How often, in the rounds of the loop.
@@ -19,7 +19,7 @@ pub struct Hidden {
     pub matrix: [u64; 2],
 }
 
-impl Hidden {
+impl Overlap {
     /// What it comes to, in words.
     pub fn text(&self) -> String {
         let range = |[least, most]: [u64; 2]| match least == most {
@@ -40,7 +40,7 @@ impl Hidden {
 }
 
 /// Each way of bringing elements nearer that a warp uses in the rounds of its loop.
-pub(super) fn of(acts: &[Acted], rounds: Option<&Rounds>) -> Vec<Hidden> {
+pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overlap> {
     let looped = rounds.map(Rounds::events).unwrap_or_default();
     let mut found: BTreeMap<&'static str, Vec<[u64; 2]>> = BTreeMap::new();
     let mut matrix = 0;
@@ -56,33 +56,38 @@ pub(super) fn of(acts: &[Acted], rounds: Option<&Rounds>) -> Vec<Hidden> {
             found.entry(between).or_default().push([now[0] - start[0], now[1] - start[1]]);
         };
         match act.act {
-            Act::Copy => copies += 1,
-            Act::Commit => {
+            Action::Copy => copies += 1,
+            Action::Commit => {
                 groups.push_back(start.filter(|_| copies > 0));
                 copies = 0;
             }
-            Act::Wait(pending) => {
+            Action::Wait(pending) => {
                 while groups.len() as u64 > pending {
                     if let Some(start) = groups.pop_front().flatten() {
                         used("a commit of copies and the wait for them", start);
                     }
                 }
             }
-            Act::Expect(barrier) => boxes.entry(barrier).or_default().push_back(start),
-            Act::Await(barrier) => {
+            Action::Expect(barrier) => boxes.entry(barrier).or_default().push_back(start),
+            Action::Await(barrier) => {
                 let asked = boxes.get_mut(&barrier).and_then(VecDeque::pop_front);
                 if let Some(start) = asked.flatten() {
                     used("asking for a tile and the wait for it", start);
                 }
             }
-            Act::Load => loads.extend(start),
-            Act::Write => {
+            Action::Load => loads.extend(start),
+            Action::Write => {
                 for start in loads.drain(..) {
                     used("a load from global memory and the next store to shared memory", start);
                 }
             }
-            Act::Matrix => matrix += 1,
-            Act::Box | Act::Barrier | Act::Arrive | Act::Read | Act::Sums | Act::Store => {}
+            Action::Matrix => matrix += 1,
+            Action::Box
+            | Action::Barrier
+            | Action::Arrive
+            | Action::Read
+            | Action::Sums
+            | Action::Store => {}
         }
     }
     let hidden = |(between, all): (&'static str, Vec<[u64; 2]>)| {
@@ -90,7 +95,7 @@ pub(super) fn of(acts: &[Acted], rounds: Option<&Rounds>) -> Vec<Hidden> {
             let counts = || all.iter().map(|counts| counts[unit]);
             [counts().min().unwrap_or(0), counts().max().unwrap_or(0)]
         };
-        Hidden { between, times: all.len(), fma: of(0), matrix: of(1) }
+        Overlap { between, times: all.len(), fma: of(0), matrix: of(1) }
     };
     found.into_iter().map(hidden).collect()
 }

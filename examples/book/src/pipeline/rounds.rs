@@ -27,7 +27,7 @@ impl Rounds {
 /// with several rounds in which it executes most of its instructions; if there is none, the one with several in which it executes
 /// most. What is done to results, or where planes do not hold all numbers, can take longer, but leaves shared memory alone. Where no
 /// loop has to do with shared memory, the same of all loops.
-pub(crate) fn of(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
+pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
     let statements = kernel.statements();
     let is_of_tiles = |event: &Event| match &event.what {
         What::Access { pattern, .. } => {

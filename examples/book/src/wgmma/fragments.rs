@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// What a warpgroup multiplies.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Held {
+pub struct Fragment {
     /// Its first warp.
     pub warp: u32,
     /// The arrays that A and B are read from.
@@ -19,7 +19,7 @@ pub struct Held {
     pub columns: [u64; 2],
 }
 
-impl Held {
+impl Fragment {
     /// Sums of a lane.
     pub fn sums(&self) -> u64 {
         self.columns[1] / 2
@@ -33,11 +33,11 @@ pub fn lane_of(row: &usize, column: &usize) -> Option<(usize, usize)> {
 }
 
 /// What each warpgroup of the block multiplies, each way once.
-pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Held>, Contradiction> {
+pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Fragment>, Contradiction> {
     let mut held = BTreeSet::new();
     for detail in trace.details.iter().filter(|of| of.rank == 0 && of.warp.is_multiple_of(4)) {
         let Did::Multiplied { a, b, columns } = &detail.did else { continue };
-        held.insert(Held {
+        held.insert(Fragment {
             warp: detail.warp,
             arrays: [a, b].map(|operand| kernel.buffers[operand.buffer].name.clone()),
             row: row(kernel, a)?,

@@ -6,7 +6,7 @@ mod barriers;
 mod single;
 
 use super::{Contradiction, warps};
-use barriers::Ring;
+use barriers::Multistage;
 use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::Trace;
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub struct Turn {
 
 /// What is in a slot while a tile is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Slot {
+pub enum SlotState {
     /// Nothing that is still needed.
     Empty,
     /// A tile that may be on its way, or have come.
@@ -96,17 +96,17 @@ pub enum Slot {
 impl Tiles {
     /// What the slots hold at most while a turn is read: all earlier ones have been given back, and whoever asks has asked for all
     /// that the barriers let it.
-    pub fn while_read(&self, turn: &usize) -> Vec<Slot> {
+    pub fn while_read(&self, turn: &usize) -> Vec<SlotState> {
         let turn = *turn;
         let of = |slot: u64| {
             let own = self.turns.iter().enumerate().skip(turn);
             let mut own = own.filter(|(_, of)| of.slot == slot);
             match own.next() {
-                Some((number, _)) if number == turn => Slot::Read(number),
+                Some((number, _)) if number == turn => SlotState::Read(number),
                 Some((number, of)) if of.after.is_none_or(|after| after < turn) => {
-                    Slot::Asked(number)
+                    SlotState::Asked(number)
                 }
-                _ => Slot::Empty,
+                _ => SlotState::Empty,
             }
         };
         (0..self.slots).map(of).collect()
@@ -192,14 +192,14 @@ impl Turn {
 
 /// What went through the ring of a kernel that has boxes copied, or through the one slot that threads fill; none of a kernel that does
 /// neither.
-pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
-    match Ring::of(kernel, trace)? {
+pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
+    match Multistage::new(kernel, trace)? {
         Some(mut ring) => {
             for detail in &trace.details {
                 ring.follow(kernel, detail)?;
             }
             Ok(Some(ring.tiles(kernel)))
         }
-        None => single::of(kernel, trace),
+        None => single::tiles(kernel, trace),
     }
 }

@@ -15,7 +15,7 @@ pub const ROWS: u32 = 8;
 
 /// How a tile lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Swizzled {
+pub struct SwizzledTile {
     /// The arrays that lie so.
     pub arrays: Vec<String>,
     /// Bytes of a row of the tile.
@@ -25,7 +25,7 @@ pub struct Swizzled {
     /// Whether copies of boxes write it; else threads do.
     pub is_boxed: bool,
     /// By row of the tile and group of banks.
-    pub cells: Vec<Vec<Option<Cell>>>,
+    pub cells: Vec<Vec<Option<SwizzleCell>>>,
     /// The same as it would be without a swizzle: the part.
     pub plain: Vec<Vec<Option<u32>>>,
     /// Wavefronts that the same part of eight rows takes: so, and without a swizzle.
@@ -34,7 +34,7 @@ pub struct Swizzled {
 
 /// Sixteen bytes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Cell {
+pub struct SwizzleCell {
     /// Which part of the row it is.
     pub part: u32,
     /// The first of the instructions on this tile that reads it.
@@ -43,7 +43,7 @@ pub struct Cell {
     pub thread: Option<u32>,
 }
 
-impl Swizzled {
+impl SwizzledTile {
     /// Where a part goes, as a formula.
     pub fn formula(&self) -> &'static str {
         match self.descriptor >> 62 {
@@ -74,16 +74,17 @@ impl Swizzled {
 
     /// The rows of the picture as text: for each row of the tile what lies in each group.
     pub fn rows(&self) -> Vec<String> {
-        let text = |cell: &Option<Cell>| cell.map_or("·".to_owned(), |cell| cell.part.to_string());
+        let text =
+            |cell: &Option<SwizzleCell>| cell.map_or("·".to_owned(), |cell| cell.part.to_string());
         self.cells.iter().map(|row| row.iter().map(text).collect::<Vec<_>>().join(" ")).collect()
     }
 }
 
 /// Each way in which tiles of matrix instructions lie.
-pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Swizzled>, Contradiction> {
-    let mut found: Vec<Swizzled> = Vec::new();
+pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<SwizzledTile>, Contradiction> {
+    let mut found: Vec<SwizzledTile> = Vec::new();
     for (buffer, operands) in first_tiles(kernel, trace)? {
-        let swizzled = Tile::of(kernel, trace, buffer, &operands)?.swizzled()?;
+        let swizzled = TileTrace::new(kernel, trace, buffer, &operands)?.swizzled()?;
         match found.iter_mut().find(|other| looks_like(other, &swizzled)) {
             Some(other) => other.arrays.extend(swizzled.arrays),
             None => found.push(swizzled),
@@ -138,18 +139,18 @@ fn start(operand: &Operand) -> u32 {
     operand.parts.first().map_or(0, |at| at - operand.column)
 }
 
-fn looks_like(one: &Swizzled, other: &Swizzled) -> bool {
-    let places = |of: &Swizzled| -> Vec<Option<(u32, Option<u32>)>> {
+fn looks_like(one: &SwizzledTile, other: &SwizzledTile) -> bool {
+    let places = |of: &SwizzledTile| -> Vec<Option<(u32, Option<u32>)>> {
         of.cells.iter().flatten().map(|cell| cell.map(|c| (c.part, c.instruction))).collect()
     };
     (one.row, one.is_boxed) == (other.row, other.is_boxed) && places(one) == places(other)
 }
 
 /// A part of a tile: its row, and which 16 bytes of that.
-type Part = (u32, u32);
+type TilePart = (u32, u32);
 
 /// The first rows of a tile, as they were written and read.
-struct Tile {
+struct TileTrace {
     array: String,
     /// Bytes of a row.
     row: u32,
@@ -158,14 +159,14 @@ struct Tile {
     descriptor: u64,
     is_boxed: bool,
     /// Where each part lies, and the first instruction that reads it.
-    places: BTreeMap<Part, (u32, Option<u32>)>,
+    places: BTreeMap<TilePart, (u32, Option<u32>)>,
     /// The thread that stored each address first, where threads do.
     threads: BTreeMap<u32, u32>,
 }
 
-impl Tile {
+impl TileTrace {
     /// The tile of an array that these operands are parts of.
-    fn of(
+    fn new(
         kernel: &Kernel,
         trace: &Trace,
         buffer: usize,
@@ -218,7 +219,7 @@ impl Tile {
     }
 
     /// Its picture.
-    fn swizzled(self) -> Result<Swizzled, Contradiction> {
+    fn swizzled(self) -> Result<SwizzledTile, Contradiction> {
         let mut cells = vec![vec![None; GROUPS as usize]; ROWS as usize];
         let mut plain = vec![vec![None; GROUPS as usize]; ROWS as usize];
         let group = |at: u32| (at / PART % GROUPS) as usize;
@@ -227,13 +228,14 @@ impl Tile {
             let line = row as usize;
             let (own, other) = cells.get_mut(line).zip(plain.get_mut(line)).ok_or_else(no_row)?;
             let thread = self.threads.get(&address).copied();
-            own[group(address)] = Some(Cell { part, instruction, thread });
+            own[group(address)] = Some(SwizzleCell { part, instruction, thread });
             other[group(self.start + row * self.row + part * PART)] = Some(part);
         }
-        let parts = |row: &Vec<Option<Cell>>| row.iter().map(|cell| cell.map(|c| c.part)).collect();
+        let parts =
+            |row: &Vec<Option<SwizzleCell>>| row.iter().map(|cell| cell.map(|c| c.part)).collect();
         let wavefronts =
             [wavefronts(&cells.iter().map(parts).collect::<Vec<_>>()), wavefronts(&plain)];
-        Ok(Swizzled {
+        Ok(SwizzledTile {
             arrays: vec![self.array],
             row: self.row,
             descriptor: self.descriptor,
@@ -246,7 +248,7 @@ impl Tile {
 }
 
 /// Where each part of the first rows is read, and by the first of which instructions.
-fn read(operands: &[&Operand]) -> BTreeMap<Part, (u32, Option<u32>)> {
+fn read(operands: &[&Operand]) -> BTreeMap<TilePart, (u32, Option<u32>)> {
     let mut places = BTreeMap::new();
     for (number, operand) in (0..).zip(operands) {
         let of_row = (operand.bytes / PART).max(1);

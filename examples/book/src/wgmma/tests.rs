@@ -1,6 +1,6 @@
 use super::*;
 use crate::analysis::Spec;
-use crate::wgmma::multistage::{Slot, Tiles};
+use crate::wgmma::multistage::{SlotState, Tiles};
 use gemm_bench::family::Family;
 use gemm_dsl::ir::MbarrierOp;
 use gemm_dsl::ir::Stmt;
@@ -15,13 +15,13 @@ const COUNT: usize = 8;
 struct Watched {
     kernel: VerifiedKernel,
     trace: Trace,
-    tensor: Option<Tensor>,
+    tensor: Option<WgmmaTiles>,
 }
 
 fn watched(line: &str) -> Watched {
     let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
     let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
-    let tensor = of(&looked.kernel, &looked.trace).expect(line);
+    let tensor = tiles(&looked.kernel, &looked.trace).expect(line);
     Watched { kernel: looked.kernel.clone(), trace: looked.trace, tensor }
 }
 
@@ -47,7 +47,7 @@ fn exchanged(at: u32, mode: u64) -> u32 {
 }
 
 /// Each part of eight rows is once in the picture, where the formula has it.
-fn lies_as_said(swizzled: &swizzle::Swizzled) {
+fn lies_as_said(swizzled: &swizzle::SwizzledTile) {
     let mode = swizzled.descriptor >> 62;
     let mut seen = 0;
     for (row, cells) in (0u32..).zip(&swizzled.cells) {
@@ -151,8 +151,8 @@ fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
         // While it is read it is in its slot, and the others hold those behind it.
         for (slot, held) in tiles.while_read(&number).into_iter().enumerate() {
             let held = match held {
-                Slot::Read(of) | Slot::Asked(of) => Some(of),
-                Slot::Empty => None,
+                SlotState::Read(of) | SlotState::Asked(of) => Some(of),
+                SlotState::Empty => None,
             };
             let due = (number..number + slots).find(|of| of % slots == slot);
             assert_eq!(held, due.filter(|of| *of < tiles.turns.len()), "{name}: {number}");
@@ -187,7 +187,7 @@ fn stores(stage: &Stage<SgemmSpec>, tiles: &Tiles) {
         assert_eq!(turn.asked_by, turn.waited_by);
         // Four instructions of sixteen terms for each of two warpgroups.
         assert_eq!((turn.asked_by.len(), turn.instructions), (8, 8));
-        assert_eq!(tiles.while_read(&number), [Slot::Read(number)]);
+        assert_eq!(tiles.while_read(&number), [SlotState::Read(number)]);
     }
 }
 

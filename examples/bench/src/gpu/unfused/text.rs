@@ -160,7 +160,7 @@ mod tests {
     use gemm_dsl::expr::EPILOGUE;
     use gemm_runtime::SgemmSpec;
 
-    fn of(epilogue: &str, width: u32) -> String {
+    fn kernel_text(epilogue: &str, width: u32) -> String {
         let spec: SgemmSpec = format!("epilogue: {epilogue}").parse().expect("sound");
         let operands = spec.operands();
         let closure = spec.epilogue.as_ref().expect("it has one").closure();
@@ -169,8 +169,10 @@ mod tests {
 
     #[test]
     fn each_operand_is_read_along_its_axes() {
-        let text =
-            of("|acc, bias[n], scale[m], res[m, n], slope| acc * scale + bias * slope - res", 4);
+        let text = kernel_text(
+            "|acc, bias[n], scale[m], res[m, n], slope| acc * scale + bias * slope - res",
+            4,
+        );
         for line in [
             "apart(float *C, const float *__restrict__ p_bias, const float *__restrict__ p_scale, \
              const float *__restrict__ p_res, float v_slope, unsigned int vectors, int m, int n, int k)",
@@ -188,7 +190,7 @@ mod tests {
 
     #[test]
     fn what_c_was_lies_apart_from_the_sums() {
-        let text = of("|acc, c[m, n]| acc - c", 1);
+        let text = kernel_text("|acc, c[m, n]| acc - c", 1);
         assert!(
             text.contains("apart(float *C, const float *__restrict__ sums, unsigned int"),
             "{text}"
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn an_expression_is_written_in_cuda_c() {
-        let text = of(
+        let text = kernel_text(
             "|acc| { let t = 0.5 * acc; if col > row && !(acc < 1e-3) { max(t, 0.25) } else { -t * f32(m / 2) } }",
             1,
         );
@@ -226,15 +228,17 @@ mod tests {
                 _ => vec!["acc"; row.operands.len()].join(", "),
             };
             for width in [1, 4] {
-                let text =
-                    of(&format!("|acc, bias[n]| acc + bias * {}({operands})", row.name), width);
+                let text = kernel_text(
+                    &format!("|acc, bias[n]| acc + bias * {}({operands})", row.name),
+                    width,
+                );
                 let compiled = compile("apart", &text, Arch::sm(90), &Options::default());
                 assert!(compiled.is_ok(), "{compiled:?}\n{text}");
             }
         }
         let all = "|acc, s[m], r[m, n], x, c[m, n]| { let t = s * acc; let w = if row > 3 { row % 4 - m } else { col }; \
                    if t < x || w == k { let u = r * c; u - 1e-30 } else { -t * f32(min(w, n)) } }";
-        let compiled = compile("apart", &of(all, 4), Arch::sm(80), &Options::default());
-        assert!(compiled.is_ok(), "{compiled:?}\n{}", of(all, 4));
+        let compiled = compile("apart", &kernel_text(all, 4), Arch::sm(80), &Options::default());
+        assert!(compiled.is_ok(), "{compiled:?}\n{}", kernel_text(all, 4));
     }
 }

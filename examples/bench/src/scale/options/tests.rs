@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn parsed(line: &str) -> Result<Options, String> {
+fn parsed(line: &str) -> Result<ScaleOptions, String> {
     let words = std::iter::once("scale").chain(line.split_whitespace());
-    Options::try_parse_from(words).map_err(|error| error.to_string())
+    ScaleOptions::try_parse_from(words).map_err(|error| error.to_string())
 }
 
-fn options(line: &str) -> Options {
+fn options(line: &str) -> ScaleOptions {
     parsed(line).expect(line)
 }
 
@@ -116,7 +116,7 @@ fn predictions_are_of_what_was_measured() {
 fn lines_are_predicted_where_their_arithmetic_has_a_rate() {
     let of = |line: &str| {
         let line = Some(line.to_owned());
-        Options { line, ..options("--predict 2 --size 4096") }.check_predictions()
+        ScaleOptions { line, ..options("--predict 2 --size 4096") }.check_predictions()
     };
     let rated = "tile: 128x128x32, arith: bf16x6, mma: wgmma";
     for line in [rated, &fastest().expect("a stage").to_string()] {

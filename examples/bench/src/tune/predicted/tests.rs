@@ -1,5 +1,5 @@
 use super::*;
-use crate::tune::options::Options;
+use crate::tune::options::TuneOptions;
 use clap::Parser;
 use gemm_perf::H200;
 use gemm_reference::csv;
@@ -33,7 +33,7 @@ fn a_space_without_specs_says_why() {
 
 #[test]
 fn of_each_tile_one_comes_first() {
-    let one = |line: &str, time| Predicted {
+    let one = |line: &str, time| PredictedSpec {
         point: Space::parse(&[line]).expect("a line").all().next().expect("a point"),
         spec: line.parse().expect("a spec"),
         time,
@@ -84,7 +84,7 @@ fn the_first_ten_of_a_ranking_hold_one_that_no_search_beats_by_much() {
     assert_eq!(runs.iter().map(|(of, _)| &of[0]).collect::<Vec<_>>(), ["large", "small"]);
     for ([preset, n, classes, seed], all) in runs {
         let words = ["tune", "--for", "h200", "--preset", &preset, "--size", &n];
-        let options = Options::try_parse_from(words).expect("options");
+        let options = TuneOptions::try_parse_from(words).expect("options");
         let classes = classes.parse().expect("a number");
         let limit = Limit {
             time: Duration::from_secs(3600),

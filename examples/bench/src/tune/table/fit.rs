@@ -2,10 +2,10 @@
 
 use super::condition::Condition;
 use super::lines::class;
-use super::samples::Samples;
-use super::tree::{Limits, Tree, grow};
+use super::samples::FitSamples;
+use super::tree::{Tree, TreeLimits, grow};
 use crate::grid::report::geometric_mean;
-use crate::grid::shapes::Shape;
+use crate::grid::shapes::GemmShape;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables;
@@ -16,7 +16,7 @@ use std::collections::HashSet;
 
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct Rule {
     /// The condition in the grammar of tables.
     pub when: String,
     /// The kernel.
@@ -24,7 +24,7 @@ pub struct Row {
 }
 
 /// The rows of a fitted table, the last of which has no condition.
-pub fn rows(samples: &Samples, limits: &Limits) -> Vec<Row> {
+pub fn rows(samples: &FitSamples, limits: &TreeLimits) -> Vec<Rule> {
     let mut rows = Vec::new();
     list(samples, &grow(samples, limits), &Condition::default(), &mut rows);
     rows
@@ -33,7 +33,7 @@ pub fn rows(samples: &Samples, limits: &Limits) -> Vec<Row> {
 /// Rows by hand, which stand before those that are fitted to what comes to none of them.
 #[derive(Clone, Debug, Default)]
 pub struct First {
-    rows: Vec<Row>,
+    rows: Vec<Rule>,
     /// They, and one more for all that is left.
     table: Option<KernelTable<SgemmSpec>>,
 }
@@ -52,7 +52,7 @@ impl First {
         }
         let row = |row: &tables::Row<SgemmSpec>| {
             let when = row.when.as_ref()?.to_string();
-            Some(Row { when, line: row.spec.to_string() })
+            Some(Rule { when, line: row.spec.to_string() })
         };
         Ok(Self { rows: table.rows().iter().filter_map(row).collect(), table: Some(table) })
     }
@@ -66,7 +66,7 @@ impl First {
     ///
     /// # Errors
     /// An extent that no table is asked for.
-    pub fn left(&self, samples: &Samples) -> Result<Samples, String> {
+    pub fn left(&self, samples: &FitSamples) -> Result<FitSamples, String> {
         let Some(table) = &self.table else { return Ok(samples.clone()) };
         let mut left = HashSet::new();
         for shape in &samples.shapes {
@@ -82,7 +82,11 @@ impl First {
     ///
     /// # Errors
     /// As [`First::left`], and where they leave nothing.
-    pub fn then_fitted(&self, samples: &Samples, limits: &Limits) -> Result<Vec<Row>, String> {
+    pub fn then_fitted(
+        &self,
+        samples: &FitSamples,
+        limits: &TreeLimits,
+    ) -> Result<Vec<Rule>, String> {
         let left = self.left(samples)?;
         if left.shapes.is_empty() {
             return Err("no shape with a time comes to the rows that are fitted".to_owned());
@@ -93,10 +97,10 @@ impl First {
 
 /// The leaves as rows: of a cut first the smaller side, with the test, and then the other one without, since nothing
 /// that passes is left.
-fn list(samples: &Samples, tree: &Tree, above: &Condition, rows: &mut Vec<Row>) {
+fn list(samples: &FitSamples, tree: &Tree, above: &Condition, rows: &mut Vec<Rule>) {
     match tree {
         Tree::Leaf { line, .. } => {
-            rows.push(Row { when: above.text(), line: samples.lines[*line].clone() });
+            rows.push(Rule { when: above.text(), line: samples.lines[*line].clone() });
         }
         Tree::Cut { test, passes, fails } => {
             let passes_first = passes.leaves() <= fails.leaves();
@@ -108,14 +112,14 @@ fn list(samples: &Samples, tree: &Tree, above: &Condition, rows: &mut Vec<Row>) 
 }
 
 /// The rows between semicolons, each in a line, behind what they have to be granted.
-pub fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[Rule]) -> String {
     let lines: Vec<String> =
         rows.iter().map(|row| format!("{} => {}", row.when, row.line)).collect();
     grant(rows).map_or(String::new(), |grant| grant + "\n") + &lines.join(";\n")
 }
 
 /// The word before rows by some of which tensor cores stand for `f32`.
-fn grant(rows: &[Row]) -> Option<String> {
+fn grant(rows: &[Rule]) -> Option<String> {
     let class = rows.iter().map(|row| match row.line.parse() {
         Ok(spec) => class(&spec),
         Err(faults) => unreachable!("Samples and First: the line of a row is sound: {faults}"),
@@ -128,9 +132,9 @@ fn grant(rows: &[Row]) -> Option<String> {
 const WIDTH: usize = 110;
 
 /// The source of a table: a constant, under what `about` says.
-pub fn source(rows: &[Row], about: &[String]) -> String {
+pub fn source(rows: &[Rule], about: &[String]) -> String {
     let about: String = about.iter().map(|line| wrapped(line, " ", "//! ")).collect();
-    let row = |row: &Row| {
+    let row = |row: &Rule| {
         let (when, line) = (&row.when, format!("{};", row.line));
         let whole = format!("    {when} => {line}\n");
         // The newline is no column.
@@ -171,21 +175,21 @@ pub fn rows_of(source: &str) -> &str {
 
 /// How a table compares with something at some shapes: the geometric mean of ratios of times.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
+pub struct Comparison {
     /// Shapes.
     pub count: usize,
     /// The mean.
     pub mean: f64,
     /// The least of the ratios, and where.
-    pub least: Option<(f64, Shape)>,
+    pub least: Option<(f64, GemmShape)>,
     /// The largest.
-    pub most: Option<(f64, Shape)>,
+    pub most: Option<(f64, GemmShape)>,
 }
 
-impl Compared {
-    fn of(all: &[(f64, Shape)]) -> Self {
+impl Comparison {
+    fn from_ratios(all: &[(f64, GemmShape)]) -> Self {
         let ratios: Vec<f64> = all.iter().map(|(ratio, _)| *ratio).collect();
-        let by_ratio = |a: &(f64, Shape), b: &(f64, Shape)| a.0.total_cmp(&b.0);
+        let by_ratio = |a: &(f64, GemmShape), b: &(f64, GemmShape)| a.0.total_cmp(&b.0);
         Self {
             count: all.len(),
             mean: geometric_mean(&ratios).unwrap_or(f64::NAN),
@@ -204,7 +208,11 @@ pub fn read(text: &str) -> Result<KernelTable<SgemmSpec>, String> {
 }
 
 /// The time of what a table chooses at a shape over that of the best line: by the number of the shape.
-fn slower(table: &KernelTable<SgemmSpec>, samples: &Samples, shape: usize) -> Result<f64, String> {
+fn slower(
+    table: &KernelTable<SgemmSpec>,
+    samples: &FitSamples,
+    shape: usize,
+) -> Result<f64, String> {
     let of = samples.shapes[shape];
     let problem = SgemmProblem { shape: of.of_table(), target: samples.target };
     let row = table.choose(&problem).map_err(|error| error.to_string())?;
@@ -218,10 +226,10 @@ fn slower(table: &KernelTable<SgemmSpec>, samples: &Samples, shape: usize) -> Re
 ///
 /// # Errors
 /// What is wrong with the table.
-pub fn regret(table: &KernelTable<SgemmSpec>, samples: &Samples) -> Result<Compared, String> {
+pub fn regret(table: &KernelTable<SgemmSpec>, samples: &FitSamples) -> Result<Comparison, String> {
     let one = |shape| Ok((slower(table, samples, shape)?, samples.shapes[shape]));
     let ratios: Result<Vec<_>, String> = (0..samples.shapes.len()).map(one).collect();
-    Ok(Compared::of(&ratios?))
+    Ok(Comparison::from_ratios(&ratios?))
 }
 
 /// So many tables judge what is left out of each.
@@ -233,11 +241,11 @@ const PARTS: usize = 10;
 /// # Errors
 /// What is wrong with a table.
 pub fn unseen(
-    samples: &Samples,
+    samples: &FitSamples,
     first: &First,
-    limits: &Limits,
-    is_drawn: impl Fn(&Shape) -> bool,
-) -> Result<Compared, String> {
+    limits: &TreeLimits,
+    is_drawn: impl Fn(&GemmShape) -> bool,
+) -> Result<Comparison, String> {
     let drawn = samples.shapes.iter().filter(|shape| is_drawn(shape)).map(|shape| shape.size);
     let mut sizes: Vec<Size> = Vec::new();
     for size in drawn {
@@ -260,7 +268,7 @@ pub fn unseen(
         numbers.map(|n| Ok((slower(&table, samples, n)?, samples.shapes[n]))).collect()
     });
     let ratios: Result<Vec<Vec<_>>, String> = parts.collect();
-    Ok(Compared::of(&ratios?.concat()))
+    Ok(Comparison::from_ratios(&ratios?.concat()))
 }
 
 /// The time of cuBLAS over that of what a table chooses, where both are known.
@@ -269,9 +277,9 @@ pub fn unseen(
 /// What is wrong with the table.
 pub fn over_cublas(
     table: &KernelTable<SgemmSpec>,
-    samples: &Samples,
-    cublas: impl Fn(&Shape) -> Option<f64>,
-) -> Result<Compared, String> {
+    samples: &FitSamples,
+    cublas: impl Fn(&GemmShape) -> Option<f64>,
+) -> Result<Comparison, String> {
     let mut ratios = Vec::new();
     for (n, shape) in samples.shapes.iter().enumerate() {
         if let Some(cublas) = cublas(shape) {
@@ -279,7 +287,7 @@ pub fn over_cublas(
             ratios.push((cublas / us, *shape));
         }
     }
-    Ok(Compared::of(&ratios))
+    Ok(Comparison::from_ratios(&ratios))
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use super::fit::First;
 use super::lines;
-use super::times::Times;
+use super::times::TimesFile;
 use crate::cli::{Failure, writable};
 use crate::grid::arena;
 use crate::grid::options::{Shapes, accuracy};
-use crate::grid::shapes::{self, Shape};
+use crate::grid::shapes::{self, GemmShape};
 use crate::tune::options::seconds;
 use gemm_dsl::spec::{Accuracy, Layout, SgemmSpec};
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ pub struct Task {
     /// The lines.
     pub lines: Vec<SgemmSpec>,
     /// The shapes.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<GemmShape>,
     /// How long may be measured, in seconds.
     pub limit: u64,
     /// How far rows may be off.
@@ -114,7 +114,7 @@ impl TableOptions {
             )));
         }
         let mut shapes = match (&self.times, self.again) {
-            (Some(path), true) => Times::open(path)?.shapes().to_vec(),
+            (Some(path), true) => TimesFile::open(path)?.shapes().to_vec(),
             _ => self.shapes.all(),
         };
         for drawn in shapes::random(seed, self.random, &[Layout::Nn]) {
@@ -122,7 +122,7 @@ impl TableOptions {
                 [] => Layout::ALL,
                 given => given,
             };
-            shapes.extend(layouts.iter().map(|&layout| Shape { layout, ..drawn }));
+            shapes.extend(layouts.iter().map(|&layout| GemmShape { layout, ..drawn }));
         }
         arena::elements(&shapes)?;
         writable(table)?;
@@ -138,14 +138,14 @@ impl TableOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::options::Options;
+    use crate::tune::options::TuneOptions;
     use crate::tune::table::times::{Head, Time};
     use clap::Parser;
     use gemm_reference::product::Size;
 
     fn task(line: &str) -> Result<Option<Task>, String> {
         let words = std::iter::once("tune").chain(line.split_whitespace());
-        let options = Options::try_parse_from(words).map_err(|error| error.to_string())?;
+        let options = TuneOptions::try_parse_from(words).map_err(|error| error.to_string())?;
         options.table.task(3).map_err(|error| error.to_string())
     }
 
@@ -168,8 +168,8 @@ mod tests {
         assert_eq!(of(&format!("--lines {}", lines.display())).lines.len(), 1);
         let times = dir.path().join("times");
         let head = Head { device: "it".to_owned(), arch: 90, sms: 132 };
-        let mut known = Times::go_on(&times, head).expect("a file");
-        let shape = Shape { size: Size::new(3, 4, 5), layout: Layout::Tn };
+        let mut known = TimesFile::go_on(&times, head).expect("a file");
+        let shape = GemmShape { size: Size::new(3, 4, 5), layout: Layout::Tn };
         known.add(shape, "block: 8x8", Time::Us(1.0)).expect("written");
         assert_eq!(of(&format!("--times {} --again", times.display())).shapes, [shape]);
         let emulated = |line: &str| {

@@ -2,9 +2,9 @@
 
 use super::condition::Feature;
 use super::lines::{class, of_row};
-use super::times::{CUBLAS, Time, Times};
+use super::times::{CUBLAS, Time, TimesFile};
 use crate::grid::report::BEHIND;
-use crate::grid::shapes::Shape;
+use crate::grid::shapes::GemmShape;
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, Target};
 use std::collections::{BTreeSet, HashMap};
@@ -18,7 +18,7 @@ const LEAST_TILE: u32 = 64;
 
 /// All that a table is fitted to.
 #[derive(Clone, Debug)]
-pub struct Samples {
+pub struct FitSamples {
     /// The GPU.
     pub target: Target,
     /// The quantities that conditions may cut.
@@ -26,7 +26,7 @@ pub struct Samples {
     /// The lines.
     pub lines: Vec<String>,
     /// The shapes of which a line has a time.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<GemmShape>,
     /// The time of the best line of each shape, in microseconds.
     pub best: Vec<f64>,
     /// For each shape the logarithm of the time of each line over that of the best.
@@ -39,16 +39,16 @@ pub struct Samples {
     pub unknown: BTreeSet<String>,
 }
 
-impl Samples {
+impl FitSamples {
     /// Those of times of lines that may be off so far. Shapes of which no line has a time are left out.
-    pub fn new(all: &Times, granted: Accuracy) -> Self {
+    pub fn new(all: &TimesFile, granted: Accuracy) -> Self {
         let target = all.head.target();
         let mut unknown = BTreeSet::new();
         let mut texts: HashMap<&str, Option<(String, Accuracy)>> = HashMap::new();
-        let mut known: Vec<(Shape, HashMap<String, f64>)> = Vec::new();
+        let mut known: Vec<(GemmShape, HashMap<String, f64>)> = Vec::new();
         for shape in all.shapes() {
             let mut of_shape = HashMap::new();
-            for (line, time) in all.of(shape).iter().filter(|(line, _)| line != CUBLAS) {
+            for (line, time) in all.at_shape(shape).iter().filter(|(line, _)| line != CUBLAS) {
                 let text = texts.entry(line).or_insert_with(|| {
                     let spec = of_row(line)?;
                     Some((spec.to_string(), class(&spec)))
@@ -89,10 +89,10 @@ impl Samples {
             all_slower.push(slower);
             bests.push(best);
         }
-        let shapes: Vec<Shape> = known.into_iter().map(|(shape, _)| shape).collect();
+        let shapes: Vec<GemmShape> = known.into_iter().map(|(shape, _)| shape).collect();
         let features = Feature::all(tiles);
         let value = |feature: &Feature| {
-            let problem = |shape: &Shape| SgemmProblem { shape: shape.of_table(), target };
+            let problem = |shape: &GemmShape| SgemmProblem { shape: shape.of_table(), target };
             shapes.iter().map(|shape| feature.value(&problem(shape))).collect()
         };
         let values = features.iter().map(value).collect();
@@ -102,7 +102,7 @@ impl Samples {
 
     /// Those of some shapes alone.
     #[must_use]
-    pub fn only(&self, is_in: impl Fn(&Shape) -> bool) -> Self {
+    pub fn only(&self, is_in: impl Fn(&GemmShape) -> bool) -> Self {
         let kept: Vec<usize> = (0..self.shapes.len()).filter(|n| is_in(&self.shapes[*n])).collect();
         let of = |values: &Vec<Vec<f64>>| kept.iter().map(|n| values[*n].clone()).collect();
         let of_feature = |values: &Vec<f64>| kept.iter().map(|n| values[*n]).collect();

@@ -2,7 +2,7 @@
 //! at once, so that a run that ends early has lost nothing, and another one goes on from there.
 
 use crate::cli::{Failure, named};
-use crate::grid::shapes::Shape;
+use crate::grid::shapes::GemmShape;
 use gemm_dsl::spec::Layout;
 use gemm_dsl::tables::Target;
 use gemm_reference::product::Size;
@@ -60,20 +60,20 @@ impl Time {
 
 /// A line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Entry {
+struct TimesEntry {
     m: usize,
     n: usize,
     k: usize,
     layout: String,
     line: String,
     #[serde(flatten)]
-    time: Kept,
+    time: TimeValue,
 }
 
 /// [`Time`], as a key with its value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kept {
+enum TimeValue {
     Us(f64),
     SlowUs(f64),
     Refused(bool),
@@ -81,16 +81,16 @@ enum Kept {
 
 /// All times that are known, in the order in which their shapes were met.
 #[derive(Debug)]
-pub struct Times {
+pub struct TimesFile {
     /// The GPU.
     pub head: Head,
-    shapes: Vec<Shape>,
-    times: HashMap<Shape, Vec<(String, Time)>>,
+    shapes: Vec<GemmShape>,
+    times: HashMap<GemmShape, Vec<(String, Time)>>,
     /// The file, and where what is added goes.
     file: Option<(PathBuf, File)>,
 }
 
-impl Times {
+impl TimesFile {
     /// None yet, and none are kept.
     pub fn new(head: Head) -> Self {
         Self { head, shapes: Vec::new(), times: HashMap::new(), file: None }
@@ -114,7 +114,7 @@ impl Times {
         }
         let mut times = Self::new(head);
         for (number, line) in lines {
-            let entry: Result<Entry, String> =
+            let entry: Result<TimesEntry, String> =
                 serde_json::from_str(line).map_err(|error| error.to_string());
             let read = entry.and_then(|entry| {
                 let layout: Layout = entry.layout.parse().map_err(|_| "no layout".to_owned())?;
@@ -124,12 +124,14 @@ impl Times {
                 }
                 let size = Size::new(entry.m, entry.n, entry.k);
                 let time = match entry.time {
-                    Kept::Us(us) if us > 0.0 => Time::Us(us),
-                    Kept::SlowUs(us) if us > 0.0 => Time::SlowUs(us),
-                    Kept::Refused(_) => Time::Refused,
-                    Kept::Us(us) | Kept::SlowUs(us) => return Err(format!("{us} is no time")),
+                    TimeValue::Us(us) if us > 0.0 => Time::Us(us),
+                    TimeValue::SlowUs(us) if us > 0.0 => Time::SlowUs(us),
+                    TimeValue::Refused(_) => Time::Refused,
+                    TimeValue::Us(us) | TimeValue::SlowUs(us) => {
+                        return Err(format!("{us} is no time"));
+                    }
                 };
-                Ok((Shape { size, layout }, entry.line, time))
+                Ok((GemmShape { size, layout }, entry.line, time))
             });
             let (shape, line, time) =
                 read.map_err(|error| format!("line {}: {error}", number + 1))?;
@@ -185,7 +187,7 @@ impl Times {
         Ok(times)
     }
 
-    fn insert(&mut self, shape: Shape, line: String, time: Time) {
+    fn insert(&mut self, shape: GemmShape, line: String, time: Time) {
         let of = self.times.entry(shape).or_insert_with(|| {
             self.shapes.push(shape);
             Vec::new()
@@ -200,16 +202,16 @@ impl Times {
     ///
     /// # Errors
     /// [`Failure::Output`].
-    pub fn add(&mut self, shape: Shape, line: &str, time: Time) -> Result<(), Failure> {
+    pub fn add(&mut self, shape: GemmShape, line: &str, time: Time) -> Result<(), Failure> {
         if let Some((path, file)) = &mut self.file {
             let Size { m, n, k } = shape.size;
             let time = match time {
-                Time::Us(us) => Kept::Us(us),
-                Time::SlowUs(us) => Kept::SlowUs(us),
-                Time::Refused => Kept::Refused(true),
+                Time::Us(us) => TimeValue::Us(us),
+                Time::SlowUs(us) => TimeValue::SlowUs(us),
+                Time::Refused => TimeValue::Refused(true),
             };
             let layout = shape.layout.to_string();
-            let entry = Entry { m, n, k, layout, line: line.to_owned(), time };
+            let entry = TimesEntry { m, n, k, layout, line: line.to_owned(), time };
             write_line(file, &entry).map_err(|error| named(path, &error))?;
         }
         self.insert(shape, line.to_owned(), time);
@@ -217,18 +219,18 @@ impl Times {
     }
 
     /// The shapes of which something is known.
-    pub fn shapes(&self) -> &[Shape] {
+    pub fn shapes(&self) -> &[GemmShape] {
         &self.shapes
     }
 
     /// What is known of all lines at a shape.
-    pub fn of(&self, shape: &Shape) -> &[(String, Time)] {
+    pub fn at_shape(&self, shape: &GemmShape) -> &[(String, Time)] {
         self.times.get(shape).map_or(&[], Vec::as_slice)
     }
 
     /// What is known of a line at a shape.
-    pub fn get(&self, shape: &Shape, line: &str) -> Option<Time> {
-        self.of(shape).iter().find(|(known, _)| known == line).map(|(_, time)| *time)
+    pub fn get(&self, shape: &GemmShape, line: &str) -> Option<Time> {
+        self.at_shape(shape).iter().find(|(known, _)| known == line).map(|(_, time)| *time)
     }
 }
 
@@ -250,8 +252,8 @@ mod tests {
     fn a_run_goes_on_where_another_one_ended() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("times");
-        let shape = |m| Shape { size: Size::new(m, 3, 4), layout: Layout::Nt };
-        let mut times = Times::go_on(&path, head()).expect("a new file");
+        let shape = |m| GemmShape { size: Size::new(m, 3, 4), layout: Layout::Nt };
+        let mut times = TimesFile::go_on(&path, head()).expect("a new file");
         times.add(shape(1), "tile: 8x8x8", Time::Us(1.25)).expect("added");
         times.add(shape(2), CUBLAS, Time::SlowUs(7.0)).expect("added");
         drop(times);
@@ -259,17 +261,17 @@ mod tests {
         let mut text = std::fs::read_to_string(&path).expect("text");
         text.push_str("{\"m\":1,\"n\"");
         std::fs::write(&path, text).expect("written");
-        let mut times = Times::go_on(&path, head()).expect("the file");
+        let mut times = TimesFile::go_on(&path, head()).expect("the file");
         assert_eq!(times.get(&shape(1), "tile: 8x8x8"), Some(Time::Us(1.25)));
         times.add(shape(1), "tile: 4x4x4", Time::Refused).expect("added");
         drop(times);
-        let times = Times::open(&path).expect("the file");
+        let times = TimesFile::open(&path).expect("the file");
         assert_eq!((times.shapes(), &times.head), (&[shape(1), shape(2)][..], &head()));
         assert_eq!(times.get(&shape(2), CUBLAS), Some(Time::SlowUs(7.0)));
         assert_eq!(times.get(&shape(1), "tile: 4x4x4"), Some(Time::Refused));
         assert_eq!(times.get(&shape(2), "tile: 4x4x4"), None);
         let other = Head { sms: 108, ..head() };
-        let refused = Times::go_on(&path, other).expect_err("another GPU").to_string();
+        let refused = TimesFile::go_on(&path, other).expect_err("another GPU").to_string();
         assert!(refused.contains("Give another file"), "{refused}");
     }
 
@@ -277,7 +279,10 @@ mod tests {
     fn what_is_no_time_is_refused_with_its_line() {
         let head = r#"{"device":"it","arch":90,"sms":132}"#;
         let line = r#"{"m":1,"n":2,"k":3,"layout":"nn","line":"","us":"#;
-        assert_eq!(Times::read(&format!("{head}\n{line}2.5}}\n")).map(|t| t.shapes().len()), Ok(1));
+        assert_eq!(
+            TimesFile::read(&format!("{head}\n{line}2.5}}\n")).map(|t| t.shapes().len()),
+            Ok(1)
+        );
         for (text, reason) in [
             (String::new(), "names a GPU"),
             ("{}\n".to_owned(), "line 1: missing field"),
@@ -294,7 +299,7 @@ mod tests {
             ),
             (format!("{head}\n{}\n", line.replace("nn", "nx") + "1.0}"), "line 2: no layout"),
         ] {
-            let error = Times::read(&text).expect_err(&text);
+            let error = TimesFile::read(&text).expect_err(&text);
             assert!(error.contains(reason), "{text}: {error}");
         }
     }

@@ -6,14 +6,14 @@
 //! not be when others have been made below it: it is moved then, and what rows that leaves are grown again.
 
 use super::condition::Test;
-use super::samples::Samples;
+use super::samples::FitSamples;
 use rayon::prelude::*;
 
 mod refine;
 
 /// What a tree may grow to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct TreeLimits {
     /// Rows of the table: leaves of the tree.
     pub rows: usize,
     /// Shapes of a leaf, at least.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub same: f64,
 }
 
-impl Limits {
+impl TreeLimits {
     /// So many rows.
     pub fn of_rows(rows: usize) -> Self {
         Self { rows, shapes: 3, trials: 200, same: 1.02 }
@@ -87,7 +87,7 @@ const TURNS: usize = 3;
 const PREFERENCE: f64 = 1.0;
 
 /// The tree of samples, of which there is one at least.
-pub fn grow(samples: &Samples, limits: &Limits) -> Tree {
+pub fn grow(samples: &FitSamples, limits: &TreeLimits) -> Tree {
     let trials = (0..limits.trials).into_par_iter().map(|trial| {
         let preference = if trial == 0 { 0.0 } else { PREFERENCE };
         let random = fastrand::Rng::with_seed(trial);
@@ -101,7 +101,7 @@ pub fn grow(samples: &Samples, limits: &Limits) -> Tree {
 }
 
 /// What all shapes cost.
-fn cost(samples: &Samples, tree: &Tree) -> f64 {
+fn cost(samples: &FitSamples, tree: &Tree) -> f64 {
     match tree {
         Tree::Leaf { line, shapes } => shapes.iter().map(|n| samples.cost[*n][*line]).sum(),
         Tree::Cut { passes, fails, .. } => cost(samples, passes) + cost(samples, fails),
@@ -110,8 +110,8 @@ fn cost(samples: &Samples, tree: &Tree) -> f64 {
 
 /// A tree that is grown.
 struct Growth<'s> {
-    samples: &'s Samples,
-    limits: &'s Limits,
+    samples: &'s FitSamples,
+    limits: &'s TreeLimits,
     preference: f64,
     random: fastrand::Rng,
 }
@@ -180,7 +180,7 @@ fn tree(nodes: &[Open], root: usize) -> Tree {
 }
 
 /// The regret of each line over some shapes.
-fn sums(samples: &Samples, shapes: &[usize]) -> Vec<f64> {
+fn sums(samples: &FitSamples, shapes: &[usize]) -> Vec<f64> {
     let mut sums = vec![0.0; samples.lines.len()];
     for &shape in shapes {
         add(&mut sums, &samples.cost[shape]);
@@ -203,10 +203,10 @@ fn least(sums: &[f64]) -> (usize, f64) {
 /// The cut that gains most, of those whose sides are large enough and on one of which another line is better by more
 /// than counts as the same.
 fn best_cut(
-    samples: &Samples,
+    samples: &FitSamples,
     (shapes, line): (&[usize], usize),
     weights: &[f64],
-    limits: &Limits,
+    limits: &TreeLimits,
 ) -> Option<Cut> {
     /// Sums of the same regrets in another order differ by less.
     const ROUNDING: f64 = 1e-9;
@@ -242,7 +242,7 @@ fn best_cut(
 }
 
 /// The tree in which two leaves of a cut are one, where one line is as good as both of theirs.
-fn merged(samples: &Samples, tree: Tree, limits: &Limits) -> Tree {
+fn merged(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else { return tree };
     let (passes, fails) = (merged(samples, *passes, limits), merged(samples, *fails, limits));
     if let (Tree::Leaf { line: a, shapes: of_a }, Tree::Leaf { line: b, shapes: of_b }) =

@@ -1,7 +1,7 @@
 //! Accesses that are not made, planted into kernels of the generator: each is drawn, with the line, the lane and the element.
 
-use super::{Looked, kernel, looked, of};
-use crate::fault::{Broken, drawn};
+use super::{Observation, kernel, looked, of};
+use crate::fault::{FaultReport, drawn};
 use crate::page;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Access, Expr, Kernel, Layout, Space, Special, Stmt, VerifiedKernel};
@@ -90,7 +90,7 @@ fn planted(kernel: &VerifiedKernel, by: i32, picked: impl Fn(&Access) -> bool) -
     all
 }
 
-fn drawn_of(looked: &Looked, planted: &Planted) -> Option<Broken> {
+fn drawn_of(looked: &Observation, planted: &Planted) -> Option<FaultReport> {
     let launch = (&planted.kernel, looked.grid, &looked.arguments);
     drawn(("sgemm_kernel", String::new()), launch, None, 1 << 26).expect("a launch")
 }

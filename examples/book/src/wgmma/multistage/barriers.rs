@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 type Warp = (u32, u32);
 
 /// A ring of slots, as far as it has been followed.
-pub(super) struct Ring {
+pub(super) struct Multistage {
     barriers: Vec<Barrier>,
     /// What was seen at those of each declaration.
-    seen: Vec<Seen>,
+    seen: Vec<BarrierRecord>,
     /// The declaration of those at which boxes count: one for each slot.
     full: usize,
     turns: Vec<Turn>,
@@ -38,16 +38,16 @@ struct Barrier {
 
 /// What was seen at the barriers of a declaration.
 #[derive(Clone, Default)]
-struct Seen {
+struct BarrierRecord {
     bytes: BTreeSet<u64>,
     phases: u64,
     arriving: BTreeSet<Warp>,
     waiting: BTreeSet<Warp>,
 }
 
-impl Ring {
+impl Multistage {
     /// The ring of a kernel before anything has happened; none where no box is copied.
-    pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Result<Option<Self>, Contradiction> {
+    pub(super) fn new(kernel: &Kernel, trace: &Trace) -> Result<Option<Self>, Contradiction> {
         let mut barriers = Vec::new();
         for (declaration, declared) in kernel.mbarriers.iter().enumerate() {
             let count = kernel.eval_const(&declared.count).ok().and_then(|n| u64::try_from(n).ok());
@@ -67,7 +67,7 @@ impl Ring {
         let Some(first) = trace.details.iter().find_map(boxed) else { return Ok(None) };
         let mut ring = Self {
             barriers,
-            seen: vec![Seen::default(); kernel.mbarriers.len()],
+            seen: vec![BarrierRecord::default(); kernel.mbarriers.len()],
             full: 0,
             turns: Vec::new(),
             numbers: BTreeMap::new(),
@@ -233,7 +233,7 @@ impl Ring {
         Ok(self.barrier(barrier)?.declaration == self.full)
     }
 
-    fn seen_at(&mut self, barrier: u32) -> Result<&mut Seen, Contradiction> {
+    fn seen_at(&mut self, barrier: u32) -> Result<&mut BarrierRecord, Contradiction> {
         let declaration = self.barrier(barrier)?.declaration;
         Ok(&mut self.seen[declaration])
     }

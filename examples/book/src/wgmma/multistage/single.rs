@@ -7,7 +7,7 @@ use gemm_runtime::watch::{Detail, Did, Kind, Trace, What};
 use std::collections::BTreeSet;
 
 /// What is stored up to the next matrix instructions is a tile; none of a kernel that stores none, or has barriers in shared memory.
-pub(super) fn of(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
+pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
     let read = operands(trace);
     let mut multiplied = trace.details.iter().filter(is_multiplied).peekable();
     let mut turns: Vec<Turn> = Vec::new();

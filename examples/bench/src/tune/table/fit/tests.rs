@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::grid::shapes;
-use crate::tune::table::times::{CUBLAS, Head, Time, Times};
+use crate::tune::table::times::{CUBLAS, Head, Time, TimesFile};
 use crate::tune::table::tree::Tree;
 use gemm_dsl::spec::{Accuracy, Layout};
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ fn line(tile: &str) -> String {
 const TILES: [&str; 4] = ["8x8x8", "16x16x8", "32x32x8", "24x24x8"];
 
 /// So many rows of few trials.
-fn limits(rows: usize) -> Limits {
-    Limits { trials: 4, ..Limits::of_rows(rows) }
+fn limits(rows: usize) -> TreeLimits {
+    TreeLimits { trials: 4, ..TreeLimits::of_rows(rows) }
 }
 
 /// The grid and drawn shapes, with the times that something says of each shape and number of a tile.
-fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&Shape, usize) -> f64) -> Times {
-    let mut times = Times::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
+fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&GemmShape, usize) -> f64) -> TimesFile {
+    let mut times = TimesFile::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
     let grid = shapes::grid().into_iter().filter(|shape| layouts.contains(&shape.layout));
     for shape in grid.chain(shapes::random(5, drawn, layouts)) {
         for (number, tile) in TILES.iter().enumerate() {
@@ -33,7 +33,7 @@ fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&Shape, usize) -> f64) ->
 }
 
 /// The number of the tile that is best: by a table.
-fn best(table: &KernelTable<SgemmSpec>, shape: &Shape) -> usize {
+fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
     let target = tables::Target { arch: 90, sms: 132 };
     let row = table.choose(&SgemmProblem { shape: shape.of_table(), target }).expect("in range");
     let tile = table.rows()[row].spec.tile.expect("a tile").to_string();
@@ -42,7 +42,7 @@ fn best(table: &KernelTable<SgemmSpec>, shape: &Shape) -> usize {
 
 /// A table of which times are made: what it chooses takes as long as the product has elements, and the others half as
 /// long again.
-fn known(text: &str, drawn: usize) -> (KernelTable<SgemmSpec>, Times) {
+fn known(text: &str, drawn: usize) -> (KernelTable<SgemmSpec>, TimesFile) {
     let table = read(text).expect(text);
     let times = times(drawn, &[Layout::Nn], |shape, number| {
         let is_best = best(&table, shape) == number;
@@ -60,7 +60,7 @@ fn a_known_table_is_recovered() {
         "m * n <= 65536 => tile: 8x8x8; m <= 512 => tile: 32x32x8; else => tile: 24x24x8",
     ] {
         let (table, times) = known(text, 300);
-        let samples = Samples::new(&times, Accuracy::Ieee);
+        let samples = FitSamples::new(&times, Accuracy::Ieee);
         let rows = rows(&samples, &limits(10));
         let fitted = read(&super::text(&rows)).expect("a table");
         let regret = regret(&fitted, &samples).expect("all are timed");
@@ -80,13 +80,13 @@ fn what_differs_by_less_than_two_percent_is_one_row() {
             let is_best = number == usize::from(shape.size.k > 1000);
             if is_best { 1.0 } else { factor }
         });
-        rows(&Samples::new(&times, Accuracy::Ieee), &limits(10)).len()
+        rows(&FitSamples::new(&times, Accuracy::Ieee), &limits(10)).len()
     };
     assert_eq!((of(1.015), of(1.03)), (1, 2));
 }
 
 /// Times without any order, which no table can hold.
-fn disorder(seed: u64) -> Times {
+fn disorder(seed: u64) -> TimesFile {
     let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
     times(60, Layout::ALL, |_, _| 1.0 + 3.0 * random.borrow_mut().f64())
 }
@@ -94,7 +94,7 @@ fn disorder(seed: u64) -> Times {
 #[test]
 fn a_shape_chooses_what_was_fitted() {
     for seed in 0..4 {
-        let samples = Samples::new(&disorder(seed), Accuracy::Ieee);
+        let samples = FitSamples::new(&disorder(seed), Accuracy::Ieee);
         let limits = &limits(40);
         let rows = rows(&samples, limits);
         assert!(rows.len() > 20 && rows.len() <= 40, "{}", rows.len());
@@ -122,7 +122,7 @@ fn a_shape_chooses_what_was_fitted() {
 
 #[test]
 fn more_rows_never_cost() {
-    let samples = Samples::new(&disorder(7), Accuracy::Ieee);
+    let samples = FitSamples::new(&disorder(7), Accuracy::Ieee);
     let mean = |count| {
         let rows = rows(&samples, &limits(count));
         assert!(rows.len() <= count);
@@ -137,16 +137,16 @@ fn more_rows_never_cost() {
 fn what_was_not_timed_is_not_chosen() {
     let text = "k <= 128 => tile: 8x8x8; else => tile: 16x16x8";
     let (_, complete) = known(text, 0);
-    let mut times = Times::new(complete.head.clone());
+    let mut times = TimesFile::new(complete.head.clone());
     for shape in complete.shapes() {
-        for (line, time) in complete.of(shape) {
+        for (line, time) in complete.at_shape(shape) {
             // The best line of a short K was refused there, or not reached.
             let time =
                 if shape.size.k > 128 || !line.contains("8x8x8") { *time } else { Time::Refused };
             times.add(*shape, line, time).expect("no file");
         }
     }
-    let samples = Samples::new(&times, Accuracy::Ieee);
+    let samples = FitSamples::new(&times, Accuracy::Ieee);
     let table = read(&super::text(&rows(&samples, &limits(10)))).expect("a table");
     let short =
         shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn && shape.size.k == 64);
@@ -163,7 +163,7 @@ fn what_is_no_line_of_a_table_is_left_out() {
     }
     // As its author wrote it.
     times.add(shape, "order: row,tile:8x4x8", Time::Us(1e-3)).expect("no file");
-    let samples = Samples::new(&times, Accuracy::Ieee);
+    let samples = FitSamples::new(&times, Accuracy::Ieee);
     assert_eq!(samples.unknown, none.map(str::to_owned).into());
     assert_eq!(samples.lines.len(), TILES.len() + 1);
     let table = read(&text(&rows(&samples, &limits(10)))).expect("a table");
@@ -174,13 +174,13 @@ fn what_is_no_line_of_a_table_is_left_out() {
 fn shapes_that_were_left_out_are_judged_by_the_others() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
-    let samples = Samples::new(&times, Accuracy::Ieee);
+    let samples = FitSamples::new(&times, Accuracy::Ieee);
     let drawn = unseen(&samples, &First::default(), &limits(10), |shape| !shape.is_of_grid())
         .expect("tables");
     assert_eq!(drawn.count, 40);
     assert!(drawn.mean < 1.1, "{drawn:?}");
     // Without order there is nothing to learn of the others.
-    let samples = Samples::new(&disorder(3), Accuracy::Ieee);
+    let samples = FitSamples::new(&disorder(3), Accuracy::Ieee);
     let all = unseen(&samples, &First::default(), &limits(40), |shape| !shape.is_of_grid())
         .expect("tables");
     let table = read(&super::text(&rows(&samples, &limits(40)))).expect("a table");
@@ -192,12 +192,12 @@ fn shapes_that_were_left_out_are_judged_by_the_others() {
 fn rows_by_hand_stand_first_and_the_others_are_fitted_to_what_is_left() {
     let text = "min(m, n) <= 8 => tile: 8x8x8; k > 2048 => tile: 16x16x8; else => tile: 24x24x8";
     let (_, times) = known(text, 40);
-    let samples = Samples::new(&times, Accuracy::Ieee);
+    let samples = FitSamples::new(&times, Accuracy::Ieee);
     // The line is a slow one there: that is for whoever writes it.
     let first = First::read("k > 2048 && m > 8 && n > 8 => tile: 32x32x8;\n", Accuracy::Ieee)
         .expect("a row");
     let left = first.left(&samples).expect("in range");
-    let is_left = |shape: &&Shape| shape.size.k <= 2048 || shape.size.m.min(shape.size.n) <= 8;
+    let is_left = |shape: &&GemmShape| shape.size.k <= 2048 || shape.size.m.min(shape.size.n) <= 8;
     assert!(left.shapes.iter().eq(samples.shapes.iter().filter(is_left)));
     let rows = first.then_fitted(&samples, &limits(10)).expect("a table");
     assert_eq!((first.count(), rows[0].line.as_str()), (1, "tile: 32x32x8"));
@@ -224,9 +224,9 @@ fn a_table_is_compared_with_cublas_where_that_was_timed() {
     let (_, mut times) = known("else => tile: 8x8x8", 0);
     let shape = times.shapes()[3];
     times.add(shape, CUBLAS, Time::Us(3.0 * shape.size.bytes())).expect("no file");
-    let samples = Samples::new(&times, Accuracy::Ieee);
+    let samples = FitSamples::new(&times, Accuracy::Ieee);
     let table = read("else => tile: 8x8x8").expect("a table");
-    let cublas = |shape: &Shape| times.get(shape, CUBLAS).and_then(Time::us);
+    let cublas = |shape: &GemmShape| times.get(shape, CUBLAS).and_then(Time::us);
     let beside = over_cublas(&table, &samples, cublas).expect("timed");
     assert_eq!(beside.count, 1);
     assert!((beside.mean - 3.0).abs() < 1e-9, "{beside:?}");
@@ -236,7 +236,7 @@ fn a_table_is_compared_with_cublas_where_that_was_timed() {
 fn what_is_behind_cublas_counts_twice() {
     // The second tile is better by a little at most shapes, and at few others much worse than cuBLAS.
     let of = |cublas: Option<f64>| {
-        let worse = |shape: &Shape| shape.size.m == 4096 && shape.size.k == 64;
+        let worse = |shape: &GemmShape| shape.size.m == 4096 && shape.size.k == 64;
         let mut times = times(0, &[Layout::Nn], |shape, number| match number {
             0 => 1.0,
             1 if worse(shape) => 1.3,
@@ -248,7 +248,7 @@ fn what_is_behind_cublas_counts_twice() {
                 times.add(shape, CUBLAS, Time::Us(us)).expect("no file");
             }
         }
-        let text = text(&rows(&Samples::new(&times, Accuracy::Ieee), &limits(1)));
+        let text = text(&rows(&FitSamples::new(&times, Accuracy::Ieee), &limits(1)));
         best(&read(&text).expect("a table"), &times.shapes()[0])
     };
     // 189 times 1 % is more than 7 times 30 %, but not where the latter is behind and counts twice.
@@ -270,7 +270,7 @@ fn the_macro_takes_what_is_written() {
         };
         shape.size.bytes() * (1.0 + 0.2 * wanted.abs_diff(number) as f64)
     });
-    let rows = rows(&Samples::new(&times, Accuracy::Ieee), &limits(12));
+    let rows = rows(&FitSamples::new(&times, Accuracy::Ieee), &limits(12));
     let about = ["from times that follow a rule".to_owned()];
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tune/table/fit/written.rs");
     let written = std::fs::read_to_string(path).expect("the file");
@@ -285,7 +285,7 @@ fn the_macro_takes_what_is_written() {
 #[test]
 fn a_table_grants_what_its_rows_need() {
     let emulated = "tile: 64x64x64, arith: bf16x6, mma: wgmma";
-    let mut times = Times::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
+    let mut times = TimesFile::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
     for shape in shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn) {
         let is_large = shape.size.m > 64;
         times
@@ -293,7 +293,7 @@ fn a_table_grants_what_its_rows_need() {
             .expect("no file");
         times.add(shape, emulated, Time::Us(2.0)).expect("no file");
     }
-    let fitted = |granted| rows(&Samples::new(&times, granted), &limits(4));
+    let fitted = |granted| rows(&FitSamples::new(&times, granted), &limits(4));
     let (plain, granted) = (fitted(Accuracy::Ieee), fitted(Accuracy::Bound));
     assert_eq!(text(&plain), "else => tile: 8x8x8");
     let text = text(&granted);

@@ -1,9 +1,9 @@
 //! Cuts moved to where they cost least, what is below them being as it is (tree alternating optimization: Carreira-Perpiñán
 //! and Tavallali, 2018).
 
-use super::{Limits, Tree, least, sums};
+use super::{Tree, TreeLimits, least, sums};
 use crate::tune::table::condition::Test;
-use crate::tune::table::samples::Samples;
+use crate::tune::table::samples::FitSamples;
 
 /// Cuts are moved so often at most.
 const PASSES: usize = 8;
@@ -12,7 +12,7 @@ const PASSES: usize = 8;
 const ROUNDING: f64 = 1e-9;
 
 /// The tree with its cuts moved and its lines chosen anew; it never costs more.
-pub(super) fn refined(samples: &Samples, tree: Tree, limits: &Limits) -> Tree {
+pub(super) fn refined(samples: &FitSamples, tree: Tree, limits: &TreeLimits) -> Tree {
     let mut tree = tree;
     for _ in 0..PASSES {
         let all = (0..samples.shapes.len()).collect();
@@ -26,7 +26,7 @@ pub(super) fn refined(samples: &Samples, tree: Tree, limits: &Limits) -> Tree {
 }
 
 /// The tree for some shapes: first its own cut is moved, then those below.
-fn pass(samples: &Samples, tree: Tree, shapes: Vec<usize>, limits: &Limits) -> Tree {
+fn pass(samples: &FitSamples, tree: Tree, shapes: Vec<usize>, limits: &TreeLimits) -> Tree {
     let Tree::Cut { test, passes, fails } = tree else {
         return Tree::Leaf { line: least(&sums(samples, &shapes)).0, shapes };
     };
@@ -48,14 +48,14 @@ fn pass(samples: &Samples, tree: Tree, shapes: Vec<usize>, limits: &Limits) -> T
     }
 }
 
-fn holds(samples: &Samples, test: &Test, shape: usize) -> bool {
+fn holds(samples: &FitSamples, test: &Test, shape: usize) -> bool {
     let values =
         samples.features.iter().zip(&samples.values).find(|(feature, _)| **feature == test.feature);
     values.is_some_and(|(_, values)| values[shape] <= test.most)
 }
 
 /// What a shape costs that comes to a tree.
-fn cost(samples: &Samples, tree: &Tree, shape: usize) -> f64 {
+fn cost(samples: &FitSamples, tree: &Tree, shape: usize) -> f64 {
     match tree {
         Tree::Leaf { line, .. } => samples.cost[shape][*line],
         Tree::Cut { test, passes, fails } => {
@@ -68,10 +68,10 @@ fn cost(samples: &Samples, tree: &Tree, shape: usize) -> f64 {
 /// The test by which shapes cost least that cost so much on either side; the one that there is, unless another one is
 /// better.
 fn moved(
-    samples: &Samples,
+    samples: &FitSamples,
     (test, [passes, fails]): (Test, &[Vec<f64>; 2]),
     shapes: &[usize],
-    limits: &Limits,
+    limits: &TreeLimits,
 ) -> Test {
     let cost = |shape: &usize| match holds(samples, &test, *shape) {
         true => passes[*shape],
@@ -99,7 +99,7 @@ fn moved(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::shapes::Shape;
+    use crate::grid::shapes::GemmShape;
     use crate::tune::table::condition::Feature;
     use gemm_dsl::spec::Layout;
     use gemm_dsl::tables::Target;
@@ -111,12 +111,12 @@ mod tests {
     }
 
     /// One line for k of at most 32, another one for more; m says nothing.
-    fn samples() -> Samples {
+    fn samples() -> FitSamples {
         let ks = [4, 8, 16, 32, 64, 128, 256, 512];
-        let shape = |k| Shape { size: Size::new(5, 5, k), layout: Layout::Nn };
+        let shape = |k| GemmShape { size: Size::new(5, 5, k), layout: Layout::Nn };
         let cost: Vec<Vec<f64>> =
             ks.iter().map(|&k| if k <= 32 { vec![0.0, 0.5] } else { vec![0.5, 0.0] }).collect();
-        Samples {
+        FitSamples {
             target: Target::H200,
             features: vec![Feature::M, Feature::K],
             unknown: BTreeSet::new(),
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_cut_is_moved_to_where_it_costs_least() {
-        let limits = Limits::of_rows(4);
+        let limits = TreeLimits::of_rows(4);
         for most in [4.0, 8.0, 128.0, 256.0] {
             let test = Test { feature: Feature::K, most };
             let tree = Tree::Cut { test, passes: leaf(0), fails: leaf(1) };
@@ -149,6 +149,6 @@ mod tests {
         let below = Test { feature: Feature::K, most: 32.0 };
         let cut = Tree::Cut { test: below, passes: leaf(0), fails: leaf(1) };
         let tree = Tree::Cut { test, passes: Box::new(cut), fails: leaf(1) };
-        assert_eq!(refined(&samples(), tree, &Limits::of_rows(4)).leaves(), 2);
+        assert_eq!(refined(&samples(), tree, &TreeLimits::of_rows(4)).leaves(), 2);
     }
 }
