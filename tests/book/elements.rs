@@ -3,7 +3,7 @@
 use crate::html::{parse, texts};
 use crate::lanes::{Cells, STAGE, after, of_lane, paths};
 use crate::report_of;
-use gemm_examples::book::owners::{Owners, Tile};
+use gemm_book::ownership::{OwnedTile, Ownership};
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 
@@ -37,7 +37,7 @@ enum By {
 }
 
 /// Where the pictures begin in which a tile is, and in which it lies in shared memory.
-fn begins(owners: &Owners, name: &str) -> Result<([u64; 2], Option<[u64; 2]>), Failed> {
+fn begins(owners: &Ownership, name: &str) -> Result<([u64; 2], Option<[u64; 2]>), Failed> {
     let tile = owners.picture().tiles.into_iter().find(|tile| tile.name == name);
     let held =
         owners.tiles.iter().filter(|tile| tile.held.is_some()).position(|of| of.name == name);
@@ -52,7 +52,7 @@ fn marks(by: By, (name, [row, column]): (&str, [u64; 2])) -> Result<(), Failed> 
     let owners = report.owners.as_ref().ok_or("no owners")?;
     let find =
         |name: &str| owners.tiles.iter().find(|tile| tile.name == name).ok_or("no such tile");
-    let tile: &Tile = find(name)?;
+    let tile: &OwnedTile = find(name)?;
     let (at, held_at) = begins(owners, name)?;
     let element = (column + at[0], row + at[1]);
     let [y, x] = [tile.origin[0] + row, tile.origin[1] + column];

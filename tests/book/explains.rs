@@ -1,9 +1,9 @@
 //! Whatever is a spec has a page: random ones of both families, with all keys.
 
+use gemm_bench::cli::Failure;
+use gemm_bench::family::Family;
+use gemm_book::analysis::{Subject, report};
 use gemm_dsl::spec::{Batch, ReduceSpec, SgemmSpec};
-use gemm_examples::book::gather::{Subject, report};
-use gemm_examples::cli::Failure;
-use gemm_examples::family::Family;
 use gemm_tests::arbitrary::{on_tensor_cores, reduce, sample, sgemm};
 use libtest_mimic::Failed;
 use rayon::prelude::*;

@@ -1,11 +1,12 @@
 //! Pages of faults: a race of a kernel without one of its barriers, and accesses out of bounds of one without its guards.
 
+use gemm_bench::epilogue::launch_once;
+use gemm_bench::family::Family;
+use gemm_book::analysis;
+use gemm_book::analysis::Subject;
+use gemm_book::fault;
+use gemm_book::page;
 use gemm_dsl::ir::{Expr, Stmt};
-use gemm_examples::beside::launch_once;
-use gemm_examples::book::broken;
-use gemm_examples::book::gather::{self, Subject};
-use gemm_examples::book::page;
-use gemm_examples::family::Family;
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Seen, VerifiedKernel, Watch};
 use gemm_runtime::{Device, Simulation};
@@ -40,9 +41,9 @@ pub fn race() -> Result<&'static str, Failed> {
 
 fn race_of_a_barrier() -> Result<String, Failed> {
     let subject = Subject { line: LINE.to_owned(), ..Subject::new(Family::Sgemm) };
-    let syncs = gather::report(&subject)?.syncs;
+    let syncs = analysis::report(&subject)?.syncs;
     let barrier = syncs.last().ok_or("the kernel has barriers")?.line;
-    Ok(page::broken(&gather::without(&subject, barrier)?, "a test")?)
+    Ok(page::broken(&analysis::without(&subject, barrier)?, "a test")?)
 }
 
 /// What was launched, and on what.
@@ -81,7 +82,7 @@ fn out_of_bounds() -> Result<String, Failed> {
     });
     let unguarded = VerifiedKernel::new(unguarded).map_err(|error| format!("{error:?}"))?;
     let of = ("sgemm_kernel", LINE.to_owned());
-    let broken = broken::drawn(of, (&unguarded, grid, &arguments), None, PATIENCE)?;
+    let broken = fault::drawn(of, (&unguarded, grid, &arguments), None, PATIENCE)?;
     let broken = broken.ok_or("stores beyond the columns of C are a fault")?;
     Ok(page::broken(&broken, "a test")?)
 }

@@ -2,8 +2,8 @@
 
 use crate::browser::session::Session;
 use crate::{page, report_of};
+use gemm_book::report::Report;
 use gemm_dsl::stages;
-use gemm_examples::book::report::Report;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};

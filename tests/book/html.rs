@@ -1,8 +1,8 @@
 //! Pages as a browser's parser takes them.
 
 use crate::{fault, pages, pages_and_faults};
+use gemm_book::glossary::TERMS;
 use gemm_dsl::{Family as _, cuda};
-use gemm_examples::book::glossary::TERMS;
 use gemm_runtime::SgemmSpec;
 use html5ever::tendril::TendrilSink;
 use libtest_mimic::Failed;

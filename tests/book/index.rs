@@ -2,10 +2,10 @@
 
 use crate::html::{all, attribute, parse, text};
 use crate::{page, report_of};
+use gemm_book::report::Report;
+use gemm_book::units::{DEVICE, Unit, UnitName};
 use gemm_dsl::plan::Shape;
 use gemm_dsl::stages;
-use gemm_examples::book::report::Report;
-use gemm_examples::book::units::{DEVICE, Unit, UnitName};
 use libtest_mimic::Failed;
 use markup5ever_rcdom::Handle;
 
@@ -81,7 +81,7 @@ fn of_the_size(report: &Report, unit: &Unit) -> String {
     let Some(point) = shown else { return of_a_thousand(report, unit.cycles) };
     let cycles = point.asked[UnitName::ALL.iter().position(|of| *of == unit.name).unwrap_or(0)];
     let work = if point.n == SHOWN[0] { (point.n as f64).powi(3) } else { point.n as f64 };
-    gemm_examples::change::number(1000.0 * cycles / work)
+    gemm_bench::change::number(1000.0 * cycles / work)
 }
 
 /// No unit works longer than the time that was measured beside its bar.
@@ -139,7 +139,7 @@ pub fn says_where_a_cache_is_taken_for_granted() -> Result<(), Failed> {
 }
 
 fn of_a_thousand(report: &Report, count: f64) -> String {
-    gemm_examples::change::number(1000.0 * count / report.work as f64)
+    gemm_bench::change::number(1000.0 * count / report.work as f64)
 }
 
 fn rows() -> Result<Vec<Row>, Failed> {

@@ -3,8 +3,8 @@
 use crate::browser::session::Session;
 use crate::html::{parse, texts};
 use crate::{page, report_of};
-use gemm_examples::book::owners::{Area, Rect};
-use gemm_examples::book::report::Report;
+use gemm_book::ownership::{Area, Rect};
+use gemm_book::report::Report;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Failed, Trial};
 use std::collections::BTreeSet;

@@ -5,10 +5,10 @@ mod browser;
 use crate::browser::{asking_axe, found_by_axe, open, without_policy};
 use crate::html::{decoded, hash, parse, places, within};
 use browser::{Server, attribute, shown, shown_when};
+use gemm_book::live::{FILE, address, module, page};
+use gemm_book::site;
 use gemm_dsl::Family as _;
 use gemm_dsl::stages;
-use gemm_examples::book::live::{FILE, address, module, page};
-use gemm_examples::book::whole;
 use gemm_live::subject::Family;
 use gemm_live::{answer, unknown};
 use gemm_tests::arbitrary::{self, sample};
@@ -127,7 +127,7 @@ fn counts() -> Result<(), Failed> {
     for (family, ladder, stage) in
         [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 24), (Family::Reduce, "reduce", 7)]
     {
-        let report = whole::report_of(ladder, stage)?;
+        let report = site::report_of(ladder, stage)?;
         let text = report.counters.iter().map(|of| format!("{} {}", of.name, of.value));
         let compiled = report.compiled.iter().map(|of| format!("{} {}", of.name, of.value));
         let found = counters(&answer(family, &report.line).seen);
@@ -262,7 +262,7 @@ fn stopped() -> Result<(), Failed> {
 /// Pages of stages lead to it, each with its own line.
 fn led_to() -> Result<(), Failed> {
     let stage = stages::sgemm().swap_remove(27);
-    let (_, html) = whole::page_of("sgemm", stage.index as u32, Some(FILE))?;
+    let (_, html) = site::page_of("sgemm", stage.index as u32, Some(FILE))?;
     let href = html.split_once(&format!("href=\"{FILE}")).ok_or("no link leads to it")?.1;
     let (address, _) = href.split_once('"').ok_or("a link ends")?;
     let shown = shown(live()?, &address.replace("&#38;", "&"), &[])?;

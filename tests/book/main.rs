@@ -18,10 +18,11 @@ mod registers;
 mod report;
 mod stepper;
 
-use gemm_examples::book::gather::{self, Subject};
-use gemm_examples::book::report::Report;
-use gemm_examples::book::whole;
-use gemm_examples::cli::Failure;
+use gemm_bench::cli::Failure;
+use gemm_book::analysis;
+use gemm_book::analysis::Subject;
+use gemm_book::report::Report;
+use gemm_book::site;
 use gemm_tests::needs::Need;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::collections::BTreeMap;
@@ -37,9 +38,9 @@ const MOST_PACKED: usize = 40_960;
 fn pages() -> Result<&'static BTreeMap<String, String>, Failed> {
     static PAGES: OnceLock<Result<BTreeMap<String, String>, String>> = OnceLock::new();
     let gather =
-        |ladder, stage, subject: &Subject| known(ladder, stage, || gather::report(subject));
+        |ladder, stage, subject: &Subject| known(ladder, stage, || analysis::report(subject));
     let made =
-        PAGES.get_or_init(|| whole::pages_of(&gather, None).map_err(|error| error.to_string()));
+        PAGES.get_or_init(|| site::pages_of(&gather, None).map_err(|error| error.to_string()));
     made.as_ref().map_err(Failed::from)
 }
 
@@ -57,7 +58,7 @@ fn pages_and_faults() -> Result<impl Iterator<Item = (&'static str, &'static str
 
 /// The report of a stage.
 fn report_of(ladder: &'static str, stage: u32) -> Result<Arc<Report>, Failed> {
-    Ok(known(ladder, stage, || whole::report_of(ladder, stage))?)
+    Ok(known(ladder, stage, || site::report_of(ladder, stage))?)
 }
 
 /// A report that is gathered once, unless two ask at the same time: who waited for another one to gather it could keep that one
@@ -112,13 +113,13 @@ fn same_bytes() -> Result<(), Failed> {
     for (ladder, stage) in
         [("reduce", 1), ("reduce", 9), ("sgemm", 16), ("sgemm", 32), ("sgemm", 39)]
     {
-        let (name, html): (String, String) = one.install(|| whole::page_of(ladder, stage, None))?;
+        let (name, html): (String, String) = one.install(|| site::page_of(ladder, stage, None))?;
         if page(&name)? != html {
             return Err(format!("{name} is another one").into());
         }
     }
     // Beside a live page there is one more link.
-    let (name, html) = whole::page_of("sgemm", 2, Some("live.html"))?;
+    let (name, html) = site::page_of("sgemm", 2, Some("live.html"))?;
     let link = html.find("<a href=\"live.html").ok_or("it leads to the live page")?;
     let end = html[link..].find("</a>").ok_or("a link ends")? + link + "</a>".len();
     if page(&name)? != format!("{}{}", &html[..link], &html[end..]) {

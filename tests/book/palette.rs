@@ -11,8 +11,8 @@ pub use sheet::reads_as_css_does;
 
 /// The sheets of all pages, and of the live one alone.
 const SHEETS: [&str; 2] = [
-    include_str!("../../examples/templates/style.css"),
-    include_str!("../../examples/templates/live.css"),
+    include_str!("../../examples/book/templates/style.css"),
+    include_str!("../../examples/book/templates/live.css"),
 ];
 
 /// WCAG 2.2, AA: for text, and for what a picture needs to be understood.

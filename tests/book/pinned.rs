@@ -3,7 +3,7 @@
 
 use crate::html::{all, attribute, parse};
 use crate::{page, pages};
-use gemm_examples::book::whole;
+use gemm_book::site;
 use libtest_mimic::{Failed, Trial};
 use markup5ever_rcdom::{Handle, NodeData};
 use sha2::{Digest, Sha256};
@@ -38,11 +38,11 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }),
         Trial::test("pinned::page", || {
-            compare("page", &whole::page_of(PAGE.0, PAGE.1, None)?.1);
+            compare("page", &site::page_of(PAGE.0, PAGE.1, None)?.1);
             Ok(())
         }),
         Trial::test("pinned::report", || {
-            let report = whole::report_of(REPORT.0, REPORT.1)?;
+            let report = site::report_of(REPORT.0, REPORT.1)?;
             compare("report", &serde_json::to_string_pretty(&report)?);
             Ok(())
         }),

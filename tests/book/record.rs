@@ -1,8 +1,8 @@
 //! What is seen of the stages comes to what they are charged with.
 
+use gemm_bench::epilogue::launch_once;
+use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use gemm_dsl::stages::{self, Stage};
-use gemm_examples::beside::launch_once;
-use gemm_examples::rows::launch::{Chosen, Inputs, Launch};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::{DataType, Over};
 use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
@@ -114,9 +114,9 @@ pub fn comes_to_what_is_counted() -> Result<(), Failed> {
             Over::Columns => (1, rows, cols),
             _ => (1, rows * cols, 1),
         };
-        let chosen = Chosen::of(stage.spec.clone()).expect(stage.name);
+        let chosen = KernelChoice::from_spec(stage.spec.clone()).expect(stage.name);
         let inputs = Inputs::new(None, (DataType::F32, rows * cols), 1, 1).expect(stage.name);
-        let launch = Launch::new(&device, &chosen, size, None);
+        let launch = ReductionLaunch::new(&device, &chosen, size, None);
         launch.and_then(|mut launch| launch.run(&inputs)).expect(stage.name);
     });
     let wrong =

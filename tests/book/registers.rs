@@ -2,9 +2,9 @@
 
 use crate::html::{all, attribute, parse, text};
 use crate::pages;
+use gemm_bench::family::Family;
+use gemm_book::resources;
 use gemm_dsl::{Family as _, cuda, stages};
-use gemm_examples::book::resources;
-use gemm_examples::family::Family;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use gemm_tests::needs::{Need, PINNED_NVRTC};

@@ -1,12 +1,13 @@
 //! What a report says comes to what was counted, and what it draws to what it says.
 
 use crate::report_of;
-use gemm_examples::book::access::Access;
-use gemm_examples::book::gather::{self, Subject};
-use gemm_examples::book::measured::Point;
-use gemm_examples::book::report::{Counter, Report};
-use gemm_examples::book::units::Wavefronts;
-use gemm_examples::family::Family;
+use gemm_bench::family::Family;
+use gemm_book::access::Access;
+use gemm_book::analysis;
+use gemm_book::analysis::Subject;
+use gemm_book::report::{Counter, Report};
+use gemm_book::times::TimePoint;
+use gemm_book::units::Wavefronts;
 use gemm_runtime::SassCounters;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
@@ -66,7 +67,8 @@ pub fn adds_up() -> Result<(), Failed> {
             drawn(access).map_err(|wrong| format!("{}, {access:?}: {wrong}", report.title))?;
         }
         // Of the reductions those of whole arrays are.
-        let points: Vec<Point> = report.measured.iter().flat_map(|of| of.points.clone()).collect();
+        let points: Vec<TimePoint> =
+            report.measured.iter().flat_map(|of| of.points.clone()).collect();
         if points.is_empty() && ladder == "sgemm" {
             return Err(format!("{} is not measured", report.title).into());
         }
@@ -173,7 +175,7 @@ pub fn conflicts_of_copies_are_told() -> Result<(), Failed> {
     let fastest = report_of("sgemm", 22)?.line.clone();
     let line = fastest.replace(", pad_a: 4", "");
     let subject = Subject { line: line.clone(), ..Subject::new(Family::Sgemm) };
-    let report = gather::report(&subject)?;
+    let report = analysis::report(&subject)?;
     conflicts(&report)?;
     match report.wavefronts {
         Wavefronts { conflicts: 1.., is_by_text: true, .. } if line != fastest => Ok(()),
@@ -198,7 +200,7 @@ fn drawn(access: &Access) -> Result<(), String> {
     let cost = match access.space {
         "shared" => rows.len(),
         _ => {
-            let sectors = |row: &gemm_examples::book::access::Row| {
+            let sectors = |row: &gemm_book::access::Row| {
                 let (mut column, mut moved) = (0, BTreeSet::new());
                 for cell in &row.cells {
                     if cell.is_wasted || !cell.lanes.is_empty() {
@@ -222,7 +224,7 @@ fn drawn(access: &Access) -> Result<(), String> {
     if access.space == "shared" && collides != (access.cost > access.least) {
         return Err("two lanes collide where it costs more, and nowhere else".to_owned());
     }
-    let is_none = |cure: &gemm_examples::book::access::Cure| {
+    let is_none = |cure: &gemm_book::access::Suggestion| {
         let is_drawn = cure.grid.rows.len() as u64 == cure.wavefronts;
         cure.wavefronts >= access.cost || cure.wavefronts < access.least || !is_drawn
     };

@@ -65,7 +65,7 @@ fn follows(page_name: &str, name: &str, expected: &[(String, Vec<String>)]) -> R
 
 fn rounds() -> Result<(), Failed> {
     let steps = &report_of("sgemm", 22)?.steps;
-    let of = |round: &gemm_examples::book::steps::Round| {
+    let of = |round: &gemm_book::steps::Round| {
         let title = round
             .value
             .map_or("before the loop".to_owned(), |value| format!("{} = {value}", steps.var));
@@ -79,7 +79,7 @@ fn columns() -> Result<(), Failed> {
     let report = report_of("reduce", 2)?;
     let folds = report.folds.as_ref().ok_or("a tree")?;
     let table = &folds.tables[0];
-    let of = |column: &gemm_examples::book::folds::Column| {
+    let of = |column: &gemm_book::partials::PartialStep| {
         let cell = |row: usize| match column.cell(&row) {
             None => String::new(),
             Some(cell) if !cell.counts => format!("({})", cell.value),

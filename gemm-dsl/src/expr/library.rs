@@ -4,7 +4,7 @@
 //!
 //! All are right at ±0, ±Inf, NaN (which gives `0x7fffffff`), for subnormals in and out, and where
 //! the result leaves the range. The worst error of each over all 2^32 inputs, in units in the last
-//! place of the exact result, is in its row (`examples/ulp` measures it on a GPU).
+//! place of the exact result, is in its row (`examples/bench/ulp` measures it on a GPU).
 
 pub(super) mod exp;
 pub(super) mod gelu;

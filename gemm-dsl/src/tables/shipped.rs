@@ -1,5 +1,5 @@
 //! The tables of reductions that ship: how each is computed, by its shape. They are written by hand, from
-//! measurements of `f32` on an H200; `cargo run --release -p gemm-examples --example rows` times what they choose beside
+//! measurements of `f32` on an H200; `cargo run --release -p gemm-bench --example rows` times what they choose beside
 //! others. What takes more arithmetic for each element, mean and variance and the sum of exponentials, has rows of
 //! its own. Of other elements the vectors have as many bytes, and so other lengths.
 //!

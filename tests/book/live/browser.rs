@@ -1,7 +1,7 @@
 //! The live page in a browser that waits until a line has been answered.
 
 use crate::browser::browse;
-use gemm_examples::book::live::FILE;
+use gemm_book::live::FILE;
 use libtest_mimic::Failed;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,5 +1,5 @@
 //! Wavefronts and conflicts of shared accesses against what the profiler counted on an H200 for the
-//! patterns of `examples/peers/shared_wavefronts.cu`.
+//! patterns of `examples/bench/peers/shared_wavefronts.cu`.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The first 43 rows are by hand, and stand in `examples/src/tune/table/h200.first`: large products whose last round of
+//! The first 43 rows are by hand, and stand in `examples/bench/src/tune/table/h200.first`: large products whose last round of
 //! large tiles is nearly full, which take those without sharing them; long sums where B lies along K, and of a small C; one
 //! to sixteen rows or columns of a large product; and, kept from an earlier table, those where C has many elements. All
 //! others are of `tune --table h200.rs --times FILE --rows 100 --first h200.first`. Of it, before three of the rows by hand

@@ -1,0 +1,215 @@
+//! What a launch costs the host, on a GPU: the typed launch of a small reduction against the bare
+//! driver call with the same kernel and arguments, the median of 10,000 each; what it costs to choose a
+//! row of a table; and what the first launch of a kernel costs, compiled anew and from the disk cache.
+
+use clap::Parser;
+use cudarc::driver::{DevicePtr, DevicePtrMut, result};
+use gemm_bench::cli::{Failure, Outcome, exit, open_gpu};
+use gemm_bench::gpu::{Gpu, failed, median};
+use gemm_bench::table::{Table, number, text};
+use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape, Target};
+use gemm_runtime::compile::{self, Arch, Options as CompileOptions};
+use gemm_runtime::spec::Accuracy;
+use gemm_runtime::{
+    Device, Error, MatrixMut, MatrixRef, ReduceKernel, reduce_kernel, sgemm, sgemm_tables,
+};
+use std::ffi::{CString, c_void};
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const SUM: ReduceKernel = reduce_kernel!(name: small_sum, block: 256, items: 4, shuffle);
+const NAME: &str = "reduce_small_sum";
+const THREADS: u32 = 256;
+
+/// Few enough elements for one block.
+const LENGTH: usize = 1000;
+const LAUNCHES: usize = 10_000;
+/// Launches between two waits, so that the stream never runs full.
+const BATCH: usize = 100;
+
+/// The side of a small product.
+const SIDE: usize = 16;
+
+/// Measure what a launch costs the host.
+#[derive(Debug, Parser)]
+#[command(name = "launch_overhead")]
+struct LaunchOverheadOptions {
+    /// Print the time of the first launch in microseconds and nothing else
+    #[arg(long, hide = true)]
+    first_launch: bool,
+    /// Measure what the choice of a row costs, which needs no GPU, and nothing else
+    #[arg(long)]
+    choice: bool,
+}
+
+fn main() -> ExitCode {
+    exit(run(&LaunchOverheadOptions::parse()))
+}
+
+fn run(options: &LaunchOverheadOptions) -> Result<Outcome, Failure> {
+    if options.choice {
+        let (rows, [middle, slowest]) = choice()?;
+        println!(
+            "choosing one of the {rows} rows of sm_90: {middle:.3} µs, at most {slowest:.3} µs"
+        );
+        return Ok(Outcome::Right);
+    }
+    let device = open_gpu()?;
+    let first = first_launch(&device)?;
+    if options.first_launch {
+        println!("{first}");
+        return Ok(Outcome::Right);
+    }
+    let Launches { buffers, slices, bare } = launches(&device)?;
+    let ((rows, [choosing, _]), by_table) = (choice()?, product(&device)?);
+    println!("on {}, microseconds of host time", device.name());
+    let mut table = Table::new([text("what"), number("µs")]);
+    let mut row = |what: &str, time: f64| {
+        table.add([what.to_owned(), format!("{time:.2}")]);
+    };
+    row("typed launch", buffers);
+    row("typed launch on slices of cudarc", slices);
+    row("bare driver call", bare);
+    row(&format!("choosing one of the {rows} rows of sm_90"), choosing);
+    row("sgemm, by the table that ships", by_table);
+    row("NVRTC compiles the kernel", compilation(&device)?);
+    let cache = tempfile::tempdir()?;
+    row("first launch, compiled anew", first_launch_of_process(cache.path())?);
+    row("first launch, from the disk cache", first_launch_of_process(cache.path())?);
+    println!("\n{}", table.text());
+    Ok(Outcome::Right)
+}
+
+/// The time until the first launch of a device is done.
+fn first_launch(device: &Device) -> Result<f64, Error> {
+    let input = device.upload(&[1.0; LENGTH])?;
+    let mut output = device.alloc(1)?;
+    let start = Instant::now();
+    SUM.launch(device, &input, &mut output)?;
+    device.synchronize()?;
+    Ok(start.elapsed().as_secs_f64() * 1e6)
+}
+
+/// The same in a process of its own, with an own directory for compiled kernels.
+fn first_launch_of_process(cache: &std::path::Path) -> Result<f64, Failure> {
+    let child = Command::new(std::env::current_exe()?)
+        .arg("--first-launch")
+        .env("GEMM_CACHE_DIR", cache)
+        .output()?;
+    let text = String::from_utf8_lossy(&child.stdout);
+    text.trim().parse().map_err(|_| {
+        let reason = String::from_utf8_lossy(&child.stderr).into_owned();
+        Failure::Missing(format!("the measuring process failed: {reason}"))
+    })
+}
+
+/// The time of NVRTC alone, the median of a few.
+fn compilation(device: &Device) -> Result<f64, Error> {
+    let arch = device.arch().ok_or(Error::NoGpu)?;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        compile::compile(NAME, &SUM.source(), arch, &CompileOptions::default())?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(median(&mut times))
+}
+
+/// The rows of the table of single products that ships for `sm_90`, and the time that it takes for a choice in
+/// microseconds: the median of many problems, and that of the slowest one.
+fn choice() -> Result<(usize, [f64; 2]), Failure> {
+    let [single, _] = sgemm_tables(Some(Arch::sm(90)), Accuracy::Ieee);
+    let table: KernelTable<SgemmSpec> = single.text().parse().map_err(Error::from)?;
+    let extents = [1, 7, 64, 100, 1000, 4096, 8192];
+    let mut times = Vec::new();
+    for m in extents {
+        for n in extents {
+            for (k, layout) in [(64, Layout::Nn), (512, Layout::Tn), (32768, Layout::Tt)] {
+                let shape = SgemmShape::from((m, n, k)).layout(layout).aligned(true);
+                let problem = SgemmProblem { shape, target: Target::H200 };
+                let start = Instant::now();
+                for _ in 0..LAUNCHES {
+                    black_box(table.choose(black_box(&problem))).map_err(Error::from)?;
+                }
+                times.push(start.elapsed().as_secs_f64() * 1e6 / LAUNCHES as f64);
+            }
+        }
+    }
+    let middle = median(&mut times);
+    Ok((table.rows().len(), [middle, times.into_iter().fold(0.0, f64::max)]))
+}
+
+/// The host time of a small product whose kernel the table that ships chooses.
+fn product(device: &Device) -> Result<f64, Error> {
+    let x = device.upload(&[1.0; SIDE * SIDE])?;
+    let mut room = device.alloc(SIDE * SIDE)?;
+    let a = MatrixRef::new(&x, SIDE, SIDE)?;
+    let mut c = MatrixMut::new(&mut room, SIDE, SIDE)?;
+    host_time(device, || sgemm(&a, &a, &mut c).run(device).map(drop))
+}
+
+/// The host times of a launch in microseconds.
+struct Launches {
+    /// Typed, on buffers of the runtime.
+    buffers: f64,
+    /// Typed, on slices of cudarc.
+    slices: f64,
+    /// The bare driver call.
+    bare: f64,
+}
+
+/// The typed launches and the bare driver call.
+#[allow(unsafe_code, reason = "the bare driver call is what is compared with")]
+fn launches(device: &Device) -> Result<Launches, Error> {
+    let gpu = Gpu::new(device).ok_or(Error::NoGpu)?;
+    let input = device.upload(&[1.0; LENGTH])?;
+    let mut output = device.alloc(1)?;
+    let buffers = host_time(device, || SUM.launch(device, &input, &mut output).map(drop))?;
+
+    let slice = gpu.stream.clone_htod(&[1.0_f32; LENGTH]).map_err(failed("copying the input"))?;
+    let mut value = gpu.stream.alloc_zeros::<f32>(1).map_err(failed("allocating the output"))?;
+    let slices = host_time(device, || SUM.launch(device, &slice, &mut value).map(drop))?;
+    let (mut from, _from) = slice.device_ptr(gpu.stream);
+    let (mut to, _to) = value.device_ptr_mut(gpu.stream);
+    let mut length = LENGTH as u64;
+    let cubin = compile::compile(NAME, &SUM.source(), gpu.arch, &CompileOptions::default())?.cubin;
+    let name = CString::new(NAME).map_err(|error| Error::Internal(error.to_string()))?;
+    gpu.context.bind_to_thread().map_err(failed("making the context current"))?;
+    // SAFETY: the image is a cubin for this GPU, and the name that of its kernel. The module is
+    // never unloaded, so that the function stays valid.
+    let function = unsafe {
+        let module = result::module::load_data(cubin.as_ptr().cast());
+        let module = module.map_err(failed("loading the kernel"))?;
+        result::module::get_function(module, name).map_err(failed("finding the kernel"))?
+    };
+    let bare = host_time(device, || {
+        let mut arguments: [*mut c_void; 3] =
+            [(&raw mut from).cast(), (&raw mut to).cast(), (&raw mut length).cast()];
+        // SAFETY: the arguments are the kernel's parameters: two addresses, of as many elements as
+        // the third, a 64-bit number, says and of one element. All outlive the launch.
+        let launched = unsafe {
+            let (grid, block) = ((1, 1, 1), (THREADS, 1, 1));
+            let stream = gpu.stream.cu_stream();
+            result::launch_kernel(function, grid, block, 0, stream, &mut arguments)
+        };
+        launched.map_err(failed("launching the kernel"))
+    })?;
+    Ok(Launches { buffers, slices, bare })
+}
+
+/// The median host time of a call in microseconds.
+fn host_time(device: &Device, mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    let mut times = Vec::with_capacity(LAUNCHES);
+    for number in 0..LAUNCHES {
+        if number % BATCH == 0 {
+            device.synchronize()?;
+        }
+        let start = Instant::now();
+        call()?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    device.synchronize()?;
+    Ok(median(&mut times))
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""What the model of time is held against: measured times, and what each launch asks for.
+
+    cargo build --release --example predict
+    examples/bench/peers/times.py target/release/examples/predict --ladder ladder.jsonl big.jsonl \\
+        --space large:4096:large.jsonl small_sample:1024:sample.jsonl > times.csv
+    examples/bench/peers/times.py target/release/examples/predict --again tests/profiler/times.csv \\
+        --lines ladder.jsonl --space … > times.csv
+
+The files are what `ladder --json` and `tune --json` have written, on a GPU but for --lines, of which the specs alone are read. With
+--again the times and registers that were measured before stay, and what launches ask for is counted anew. A line is a launch:
+launches of one program follow one another and have one time, that of all of them. Counts are those of the simulator, as compiled.
+Registers are those of the machine code.
+"""
+
+import argparse
+import csv
+import json
+import pathlib
+import subprocess
+import sys
+
+COUNTED = ["instructions", "fma", "mma", "mma_flops", "wgmma_flops", "shared_wavefronts", "shared_load_bytes", "lines",
+           "sectors"]
+WAITS = ["rounds", "ahead", "barriers", "code", "parts", "part_bytes", "tile_rows", "tile_cols", "strip_a", "strip_b", "raster",
+         "once"]
+
+
+def read(path):
+    return [json.loads(line) for line in open(path)]
+
+
+def stage(x):
+    """The name of a stage and its line as `predict` takes it."""
+    return f'{x["index"]}_{x["stage"]}', ("reduce " if x["ladder"] == "reduce" else "") + x["spec"]
+
+
+def compiled_registers(path):
+    """Registers of the launches of each stage, as the profiler tells them."""
+    stages = {}
+    for row in csv.DictReader(open(path)):
+        launches = stages.setdefault((row["ladder"], row["stage"]), {})
+        launches.setdefault(row["shape"], []).append(int(row["registers"]))
+    return {name: next(iter(shapes.values())) for name, shapes in stages.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--ladder", nargs="*", default=[])
+    parser.add_argument("--space", nargs="*", default=[])
+    parser.add_argument("--again")
+    parser.add_argument("--lines", nargs="*", default=[])
+    parser.add_argument("--device", default="NVIDIA H200, driver 580.159.04, clocks unlocked, 2026-11-24")
+    args = parser.parse_args()
+    wanted = []  # (set, name, line, n, time, registers of each launch)
+    if args.again:
+        lines = {(x["ladder"], stage(x)[0]): stage(x)[1] for path in args.lines for x in read(path)}
+        with open(args.again) as pinned:
+            next(pinned)
+            for row in csv.DictReader(pinned):
+                key = (row["set"], row["name"], int(row["n"]))
+                if wanted and (wanted[-1][0], wanted[-1][1], wanted[-1][3]) == key:
+                    wanted[-1][5].append(int(row["registers"]))
+                    continue
+                line = lines[key[:2]] if row["set"] in ("sgemm", "reduce") else row["name"]
+                wanted.append((*key[:2], line, key[2], float(row["time_ms"]), [int(row["registers"])]))
+    registers = compiled_registers(pathlib.Path(__file__).parents[3] / "tests/profiler/h200.csv")
+    for path in args.ladder:
+        for x in read(path):
+            name, line = stage(x)
+            of_stage = registers[x["ladder"], str(x["index"])]
+            wanted.append((x["ladder"], name, line, x["n"], x["time_ms"], of_stage))
+    for space in args.space:
+        name, size, path = space.split(":", 2)
+        for x in read(path):
+            wanted.append((name, x["spec"], x["spec"], int(size), x["time_ms"], [x["registers"]]))
+    unique = list(dict.fromkeys(f"{n} {line}" for _, _, line, n, *_ in wanted))
+    text = subprocess.run([args.program], input="\n".join(unique), capture_output=True, text=True, check=True).stdout
+    counted = dict(zip(unique, (json.loads(line)["launches"] for line in text.splitlines())))
+
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    print(f"# {args.device}; written by examples/bench/peers/times.py")
+    out.writerow(["set", "name", "n", "time_ms", "blocks", "threads", "registers", "shared_bytes", *COUNTED, *WAITS])
+    for group, name, line, n, time, registers in wanted:
+        for nth, launch in enumerate(counted[f"{n} {line}"]):
+            launch = launch | {"registers": registers[min(nth, len(registers) - 1)]}
+            row = [launch[key] for key in ["blocks", "threads", "registers", "shared_bytes", *COUNTED, *WAITS]]
+            out.writerow([group, name, n, f"{time:.6g}", *(f"{x:.7g}" for x in row)])
+
+
+main()

@@ -1,0 +1,251 @@
+//! What planes that are made once are worth: products of a few rows and of many by the same weights, with the planes of
+//! the weights made by each launch, made once, and made once of both factors, beside cuBLAS in `f32`, on a GPU.
+//!
+//! ```text
+//! cargo run --release --example prepared
+//! cargo run --release --example prepared -- --rows 16,4096 --size 8192 --line "tile: 128x128x64, arith: bf16x6, mma: wgmma"
+//! ```
+//!
+//! All are launched back to back in CUDA graphs, on the same random matrices, in turns, and every result is compared with
+//! `f64`; with planes that are given it has the same bits. The exit code is 1 where a result is wrong.
+
+use clap::Parser;
+use cudarc::driver::CudaSlice;
+use gemm_bench::cli::{Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new};
+use gemm_bench::data;
+use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, captured, failed};
+use gemm_bench::grid::arena::elements;
+use gemm_bench::grid::repeats;
+use gemm_bench::grid::repeats::Pace;
+use gemm_bench::grid::shapes::GemmShape;
+use gemm_bench::products::Products;
+use gemm_bench::table::{Table, number, text, time};
+use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_reference::product::Size;
+use gemm_runtime::{
+    AsMatrix, Device, Error, MatrixMut, MatrixRef, PreparedMatrix, SgemmKernel, SpecErrors,
+};
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What is measured without `--line`: stages of the ladder.
+const STAGES: [&str; 2] = ["wgmma_bf16x6", "wgmma_f16x3"];
+
+/// Compare products whose planes are made by each launch with those whose planes are made once
+#[derive(Debug, Parser)]
+#[command(name = "prepared")]
+struct PreparedOptions {
+    /// Rows of A and C: of weights, what they are applied to
+    #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["16", "256", "1024", "4096"])]
+    rows: Vec<usize>,
+    /// Rows and columns of the weights, B
+    #[arg(long, value_delimiter = ',', value_parser = count, default_values = ["4096", "8192"])]
+    size: Vec<usize>,
+    /// A line with `mma: wgmma`, in place of stages of the ladder
+    #[arg(long)]
+    line: Vec<String>,
+    /// The seed of the elements; a new one without it
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+impl PreparedOptions {
+    fn specs(&self) -> Result<Vec<SgemmSpec>, Failure> {
+        if self.line.is_empty() {
+            let stages = gemm_dsl::stages::sgemm().into_iter();
+            let ours = stages.filter(|stage| STAGES.contains(&stage.name));
+            return Ok(ours.map(|stage| stage.spec).collect());
+        }
+        let spec = |line: &String| {
+            let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
+            let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
+            let given = SgemmSpec::program_given(&spec, [true, true]);
+            match given.map_err(|faults| named(faults.to_string()))? {
+                Some(_) if spec.operands().is_empty() && spec.layout == Layout::Nn => Ok(spec),
+                Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
+                None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
+            }
+        };
+        self.line.iter().map(spec).collect()
+    }
+
+    fn shapes(&self) -> Result<Vec<GemmShape>, Failure> {
+        if self.rows.iter().chain(&self.size).any(|extent| *extent == 0) {
+            let nothing = "--rows and --size: there is nothing to measure. Give at least 1";
+            return Err(Failure::Usage(nothing.to_owned()));
+        }
+        let of = |n: &usize| self.rows.iter().map(move |&m| Size::new(m, *n, *n)).collect();
+        let sizes: Vec<Vec<Size>> = self.size.iter().map(of).collect();
+        let shapes = sizes.concat().into_iter();
+        Ok(shapes.map(|size| GemmShape { size, layout: Layout::Nn }).collect())
+    }
+}
+
+fn main() -> ExitCode {
+    exit(run(&PreparedOptions::parse()))
+}
+
+fn run(options: &PreparedOptions) -> Result<Outcome, Failure> {
+    let (specs, shapes) = (options.specs()?, options.shapes()?);
+    let [a, b, c] = elements(&shapes)?;
+    let seed = seed_or_new(options.seed);
+    let device = open_gpu()?;
+    let gpu = Gpu::new(&device);
+    let gpu = gpu.ok_or_else(|| Failure::Missing("products are timed on a GPU".to_owned()))?;
+    let gpu = gpu.without_events();
+    let host = [(seed, a), (seed.wrapping_add(1), b)]
+        .map(|(seed, len)| data::uniform(seed, len, -1.0, 1.0));
+    let upload = |values: &[f32]| gpu.stream.clone_htod(values).map_err(failed("copying"));
+    let room = gpu.stream.alloc_zeros(c + BEHIND).map_err(failed("allocating a result"))?;
+    let mut bench = PreparedBench {
+        gpu,
+        timer: Timer::new(gpu)?,
+        blas: Blas::for_graphs(gpu).map_err(|missing| eprintln!("note: {missing}")).ok(),
+        judge: Verifier::new(gpu, c)?,
+        a: upload(&host[0])?,
+        b: upload(&host[1])?,
+        c: room,
+        host,
+    };
+    let mut table = Table::new([
+        text("arith"),
+        text("m x n x k"),
+        number("cuBLAS ms"),
+        number("each time ms"),
+        number("of cuBLAS"),
+        number("B once ms"),
+        number("of cuBLAS"),
+        number("A and B once ms"),
+        number("of cuBLAS"),
+        number("error"),
+    ]);
+    let mut is_right = true;
+    for spec in &specs {
+        for shape in &shapes {
+            let found = bench.measure(&device, spec, *shape)?;
+            is_right &= found.is_right;
+            let [each, of_b, of_both] = found.ms;
+            let beside = |ms: f64| {
+                let ratio = found.blas.map(|blas| format!("{:.2}", blas / ms));
+                [time(ms), ratio.unwrap_or_default()]
+            };
+            let Size { m, n, k } = shape.size;
+            let mut row = vec![spec.arith.to_string(), format!("{m}x{n}x{k}")];
+            row.push(found.blas.map(time).unwrap_or_default());
+            row.extend([each, of_b, of_both].into_iter().flat_map(beside));
+            row.push(format!("{:.1e}", found.error));
+            table.add(row);
+        }
+    }
+    writeln!(io::stdout(), "{} (seed {seed})\n{}", device_label(&device), table.text())?;
+    Ok(if is_right { Outcome::Right } else { Outcome::Wrong })
+}
+
+struct PreparedBench<'d> {
+    gpu: Gpu<'d>,
+    timer: Timer<'d>,
+    blas: Option<Blas>,
+    judge: Verifier<'d>,
+    host: [Vec<f32>; 2],
+    a: CudaSlice<f32>,
+    b: CudaSlice<f32>,
+    c: CudaSlice<f32>,
+}
+
+struct PreparedTimes {
+    /// Milliseconds of a launch: with planes that each launch makes, with those of B given, and with all given.
+    ms: [f64; 3],
+    blas: Option<f64>,
+    error: f64,
+    is_right: bool,
+}
+
+/// A launch, given where C lies.
+type LaunchFn<'l> = dyn Fn(&mut CudaSlice<f32>) -> Result<(), Error> + 'l;
+
+impl PreparedBench<'_> {
+    fn measure(
+        &mut self,
+        device: &Device,
+        spec: &SgemmSpec,
+        shape: GemmShape,
+    ) -> Result<PreparedTimes, Failure> {
+        let Self { gpu, timer, blas, judge, host, a, b, c } = self;
+        let Size { m, n, k } = shape.size;
+        judge.expect((&*a, &host[0]), (&*b, &host[1]), shape)?;
+        let kernel = &SgemmKernel::new(spec.clone())?;
+        let (in_a, in_b) = (&MatrixRef::new(a, m, k)?, &MatrixRef::new(b, k, n)?);
+        let weights = &device.prepare(spec.arith, in_b)?;
+        let turned = device.prepare(spec.arith, &in_a.t())?;
+        let given: &PreparedMatrix<'_> = &turned.t();
+        let each = |c: &mut CudaSlice<f32>| launch(device, kernel, (in_a, in_b, c), [m, n]);
+        let of_b = |c: &mut CudaSlice<f32>| launch(device, kernel, (in_a, weights, c), [m, n]);
+        let of_both = |c: &mut CudaSlice<f32>| launch(device, kernel, (given, weights, c), [m, n]);
+        let launches: [&LaunchFn<'_>; 3] = [&each, &of_b, &of_both];
+        let (mut is_right, mut error) = (true, 0_f64);
+        let mut first: Option<Vec<u32>> = None;
+        for launch in launches {
+            judge.poison(c, shape)?;
+            launch(c)?;
+            let (off, ok) = judge.judge(c, shape, spec.arith)?;
+            (is_right, error) = (is_right && ok, error.max(off));
+            let found = gpu.stream.clone_dtoh(&c.slice(..m * n)).map_err(failed("copying C"))?;
+            let bits: Vec<u32> = found.iter().map(|value| value.to_bits()).collect();
+            is_right &= *first.get_or_insert_with(|| bits.clone()) == bits;
+        }
+        if !is_right {
+            eprintln!("{shape}: `{spec}`: wrong, or other bits: an error of {error:.1e}");
+        }
+        let (a, b) = (&*a, &*b);
+        let c = RefCell::new(c);
+        let blas = blas.as_ref();
+        let mut by_blas = || match blas {
+            None => Ok(()),
+            Some(blas) => blas.product(&mut Product {
+                a,
+                b,
+                c: &mut c.borrow_mut(),
+                layout: shape.layout,
+                factors: [1.0, 0.0],
+                products: Products::single(shape.size),
+            }),
+        };
+        let mut ours = launches.map(|launch| || launch(&mut c.borrow_mut()));
+        let once = timer.medians(1, &mut [&mut ours[2]])?;
+        let us = once.first().map_or(f64::NAN, |ms| ms * 1e3);
+        let Pace { launches, replays } = repeats::benchmark(us);
+        let mut graphs = Vec::new();
+        for work in &mut ours {
+            graphs.push(captured(*gpu, work, launches)?);
+        }
+        if blas.is_some() {
+            graphs.push(captured(*gpu, &mut by_blas, launches)?);
+        }
+        let mut work: Vec<_> = graphs
+            .iter()
+            .map(|graph| move || graph.launch().map_err(failed("launching a graph")))
+            .collect();
+        let mut work: Vec<&mut Work<'_>> =
+            work.iter_mut().map(|work| work as &mut Work<'_>).collect();
+        let times = timer.medians(replays.max(21), &mut work)?;
+        device.synchronize()?;
+        let of = |nth: usize| times.get(nth).map_or(f64::NAN, |ms| ms / launches as f64);
+        let blas = blas.map(|_| of(3));
+        Ok(PreparedTimes { ms: [of(0), of(1), of(2)], blas, error, is_right })
+    }
+}
+
+fn launch<A, B>(
+    device: &Device,
+    kernel: &SgemmKernel,
+    (a, b, c): (&A, &B, &mut CudaSlice<f32>),
+    [m, n]: [usize; 2],
+) -> Result<(), Error>
+where
+    A: AsMatrix<Element = f32>,
+    B: AsMatrix<Element = f32>,
+{
+    let mut c = MatrixMut::new(c, m, n)?;
+    kernel.call(device).launch(a, b, &mut c).map(drop)
+}

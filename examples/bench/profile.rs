@@ -1,0 +1,177 @@
+//! Launches each stage of the ladders once at each shape, and says in order what it has launched, a JSON object a line: what a
+//! profiler needs to tell one kernel from the next (`examples/bench/peers/profile.sh`), and on the simulator what it has counted.
+//!
+//! ```text
+//! cargo run --release --example profile -- --product 512,500x516x508 --matrix 1024x1024
+//! ```
+//!
+//! Results are not looked at here; the ladder checks them.
+
+use clap::Parser;
+use gemm_bench::cli::{DeviceChoice, Failure, Outcome, exit};
+use gemm_bench::data;
+use gemm_bench::epilogue::launch_once;
+use gemm_bench::gpu::Gpu;
+use gemm_bench::report::write_line;
+use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
+use gemm_dsl::stages;
+use gemm_reference::product::Size;
+use gemm_runtime::spec::{DataType, Over};
+use gemm_runtime::{Device, Launched};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+/// Counts do not depend on the elements.
+const SEED: u64 = 1;
+
+/// Launch each stage of the ladders once.
+#[derive(Debug, Parser)]
+#[command(name = "profile")]
+struct ProfileOptions {
+    /// Shapes of products: 512, or 500x516x508 for m, n and k
+    #[arg(long, value_delimiter = ',', value_parser = product)]
+    product: Vec<Size>,
+    /// Shapes of the matrices that are reduced, 1024x1000; a whole array has their elements
+    #[arg(long, value_delimiter = ',', value_parser = matrix)]
+    matrix: Vec<(usize, usize)>,
+    /// Stages, by their numbers; all without it
+    #[arg(long, value_delimiter = ',')]
+    stage: Vec<u32>,
+    /// Where the kernels run
+    #[arg(long, value_enum, default_value_t)]
+    device: DeviceChoice,
+    /// On the simulator, count what the machine code does beside what the text says
+    #[arg(long)]
+    compiled: bool,
+}
+
+/// One launch of one kernel.
+#[derive(Serialize)]
+struct LaunchRow<'a> {
+    ladder: &'static str,
+    stage: &'static str,
+    index: u32,
+    shape: String,
+    kernel: &'a str,
+    /// Those of the simulator, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<BTreeMap<&'static str, u64>>,
+    /// Those of the machine code, as predicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compiled: Option<BTreeMap<&'static str, u64>>,
+}
+
+fn main() -> ExitCode {
+    exit(run(&ProfileOptions::parse()))
+}
+
+fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
+    let device = match (options.compiled, options.device) {
+        (true, DeviceChoice::Cuda) => {
+            let lacks = "--compiled: what the simulator counts. Leave out --device cuda";
+            return Err(Failure::Usage(lacks.to_owned()));
+        }
+        (true, _) => Device::simulator_compiled(),
+        (false, device) => device.open()?,
+    };
+    if options.product.is_empty() && options.matrix.is_empty() {
+        let lacks =
+            "there is nothing to launch. Give --product 512, or --matrix 1024x1000, or both";
+        return Err(Failure::Usage(lacks.to_owned()));
+    }
+    known(options)?;
+    let asked = |index: u32| options.stage.is_empty() || options.stage.contains(&index);
+    for &size in &options.product {
+        let Size { m, n, k } = size;
+        let a = data::uniform(SEED, data::elements(&[m, k])?, -1.0, 1.0);
+        let b = data::uniform(SEED + 1, data::elements(&[k, n])?, -1.0, 1.0);
+        for stage in stages::sgemm().iter().filter(|stage| asked(stage.index)) {
+            let launched = launch_once(&device, &stage.spec, (&a, &b), size)?;
+            told("sgemm", (stage.index, stage.name), &format!("{m}x{n}x{k}"), &launched)?;
+        }
+    }
+    for &(rows, cols) in &options.matrix {
+        for stage in stages::reduce().iter().filter(|stage| asked(stage.index)) {
+            let launched = reduce(&device, stage.spec.clone(), (rows, cols))?;
+            told("reduce", (stage.index, stage.name), &format!("{rows}x{cols}"), &launched)?;
+        }
+    }
+    Ok(Outcome::Right)
+}
+
+/// Refuses a stage that none of the ladders has for which there is a shape.
+fn known(options: &ProfileOptions) -> Result<(), Failure> {
+    let products = stages::sgemm().into_iter().map(|stage| stage.index);
+    let reductions = stages::reduce().into_iter().map(|stage| stage.index);
+    let products = products.filter(|_| !options.product.is_empty());
+    let known = products.chain(reductions.filter(|_| !options.matrix.is_empty()));
+    let known: Vec<u32> = known.collect();
+    match options.stage.iter().find(|stage| !known.contains(stage)) {
+        None => Ok(()),
+        Some(stage) => {
+            let last = known.iter().max().copied().unwrap_or(0);
+            let lacks = format!("--stage {stage}: there is none. They go from 0 to {last}");
+            Err(Failure::Usage(lacks))
+        }
+    }
+}
+
+fn reduce(
+    device: &Device,
+    spec: gemm_runtime::ReduceSpec,
+    (rows, cols): (usize, usize),
+) -> Result<Launched, Failure> {
+    let elements = data::elements(&[rows, cols])?;
+    let size = match spec.over {
+        Over::All | Over::Segments => (1, elements, 1),
+        Over::Rows => (rows, cols, 1),
+        Over::Columns | Over::Middle => (1, rows, cols),
+    };
+    let chosen = KernelChoice::from_spec(spec)?;
+    let inputs = Inputs::new(Gpu::new(device), (DataType::F32, elements), 1, SEED)?;
+    let mut launch = ReductionLaunch::new(device, &chosen, size, None)?;
+    let launched = launch.run(&inputs)?;
+    launch.results()?;
+    Ok(launched)
+}
+
+fn told(
+    ladder: &'static str,
+    (index, stage): (u32, &'static str),
+    shape: &str,
+    launched: &Launched,
+) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    for step in launched.steps() {
+        let (shape, kernel) = (shape.to_owned(), step.kernel());
+        let counters = step.counters().map(|counters| counters.each().collect());
+        let compiled = step.compiled_counters().map(|counts| counts.each().collect());
+        write_line(
+            &mut out,
+            &LaunchRow { ladder, stage, index, shape, kernel, counters, compiled },
+        )?;
+    }
+    Ok(())
+}
+
+fn extents(text: &str) -> Result<Vec<usize>, String> {
+    let extents: Option<Vec<usize>> =
+        text.split('x').map(|part| part.parse().ok().filter(|extent| *extent > 0)).collect();
+    extents.ok_or_else(|| format!("`{text}` is no shape. Give extents such as 500x516x508"))
+}
+
+fn product(text: &str) -> Result<Size, String> {
+    match extents(text)?[..] {
+        [n] => Ok(Size::square(n)),
+        [m, n, k] => Ok(Size { m, n, k }),
+        _ => Err(format!("`{text}` is no product. Give m, n and k, or one extent for all")),
+    }
+}
+
+fn matrix(text: &str) -> Result<(usize, usize), String> {
+    match extents(text)?[..] {
+        [rows, cols] => Ok((rows, cols)),
+        _ => Err(format!("`{text}` is no matrix. Give its rows and columns, as in 1024x1000")),
+    }
+}

@@ -1,0 +1,78 @@
+//! Products and sums of matrices that are dealt out to several GPUs, or to simulated devices: how fast each GPU is beside one
+//! that multiplies its part alone, with everything there, and what was predicted of that.
+//!
+//! ```text
+//! cargo run --release --example scale                                # on all GPUs of this machine, else simulated
+//! cargo run --release --example scale -- --simulated 8
+//! cargo run --release --example scale -- --ranks 1,2,4 --size 8192,16384 --sum 4294967296 --plot scale.svg
+//! cargo run --release --example scale -- --predict 8,64,512          # of what nobody has measured here
+//! for rank in 0 1 2 3; do RANK=$rank WORLD_SIZE=4 MASTER_ADDR=localhost MASTER_PORT=29500 \
+//!     cargo run --release --example scale & done; wait               # four processes, as `torchrun` starts them
+//! ```
+//!
+//! A is dealt out by rows, B and C by columns. Elements are random. Each part of C is compared, bit by bit, with the product that
+//! its rank makes with all of A there, and each sum with that of one device that has all elements, which is also what it is as fast
+//! as; the exit code is 1 where one is wrong. What is hidden of communication is told of products: how much of what they take longer
+//! where all of A is gathered first they do not take longer where it comes beside them.
+
+mod measure;
+
+use clap::Parser;
+use gemm_bench::cli::{Failure, Outcome, exit};
+use gemm_bench::scale::memory;
+use gemm_bench::scale::options::ScaleOptions;
+use gemm_bench::scale::table;
+use gemm_bench::scale::table::ScaleRow;
+use gemm_runtime::world::{World, WorldError};
+use gemm_runtime::{Device, Error};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    exit(run(&ScaleOptions::parse()))
+}
+
+fn run(options: &ScaleOptions) -> Result<Outcome, Failure> {
+    let kernels = &measure::Kernels::from_options(options)?;
+    let mut rows: Vec<ScaleRow> = Vec::new();
+    if !options.predict.is_empty() {
+        options.check_predictions()?;
+        options.check_files()?;
+        for ranks in &options.predict {
+            rows.extend(table::predicted(options, *ranks)?);
+        }
+    } else if let Some((world, device)) = options.job()? {
+        let own: Vec<_> = world.own().map(|rank| (rank, device.clone())).collect();
+        rows.extend(measured(options, world, &own, kernels)?);
+    } else {
+        for ranks in options.ranks()? {
+            let own = options.devices(ranks)?;
+            rows.extend(measured(options, options.world(own.clone())?, &own, kernels)?);
+        }
+    }
+    table::print(options, &rows)?;
+    Ok(if rows.iter().all(ScaleRow::is_right) { Outcome::Right } else { Outcome::Wrong })
+}
+
+/// What is measured on a world; nothing where this process has not got rank 0, which speaks for all.
+fn measured(
+    options: &ScaleOptions,
+    world: World,
+    own: &[(usize, Device)],
+    kernels: &measure::Kernels,
+) -> Result<Vec<ScaleRow>, Failure> {
+    let speaks = world.own().any(|rank| rank == 0);
+    let sizes = &(options.sizes()?, options.sums()?);
+    let cannot = (if speaks { options.check_files() } else { Ok(()) })
+        .and_then(|()| memory::check_all((&sizes.0, &sizes.1), options.weak, world.ranks(), own));
+    let found = world.run(|rank| match &cannot {
+        Ok(()) => measure::all(options, rank, sizes, kernels),
+        // Where this process alone cannot, the others are told why.
+        Err(failure) => Err(Error::World(WorldError::Impossible {
+            what: "this measurement".to_owned(),
+            need: failure.to_string(),
+        })),
+    });
+    cannot?;
+    let rows = found?.into_iter().next().unwrap_or_default();
+    Ok(if speaks { rows } else { Vec::new() })
+}

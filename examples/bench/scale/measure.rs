@@ -1,0 +1,221 @@
+//! What a rank does, and how long it takes.
+
+use gemm_bench::cli::Failure;
+use gemm_bench::gpu::median;
+use gemm_bench::scale::elements::{of_array, of_matrix};
+use gemm_bench::scale::options::ScaleOptions;
+use gemm_bench::scale::sums;
+use gemm_bench::scale::table::{MeasuredTimes, PredictedTimes, ScaleRow, layouts};
+use gemm_runtime::world::{Layout, Layouts, Rank, Sharded, Way};
+use gemm_runtime::{
+    Buffer, Device, Error, MatrixRef, ReduceKernel, ReduceSpec, Result, SgemmKernel,
+};
+use std::time::Instant;
+
+/// Rows of a part of C that are compared at once.
+const AT_ONCE: usize = 1024;
+
+/// What is measured.
+pub struct Kernels {
+    product: SgemmKernel,
+    sum: ReduceKernel,
+    sum_spec: ReduceSpec,
+}
+
+impl Kernels {
+    /// Those that are asked for.
+    pub fn from_options(options: &ScaleOptions) -> Result<Self, Failure> {
+        let (product, sum) = (options.kernel()?, options.sum_kernel()?);
+        Ok(Self { product, sum, sum_spec: options.sum_spec()? })
+    }
+}
+
+/// All products and sums that are asked for.
+pub fn all(
+    options: &ScaleOptions,
+    rank: &mut Rank,
+    (sizes, sums): &(Vec<usize>, Vec<usize>),
+    kernels: &Kernels,
+) -> Result<Vec<ScaleRow>> {
+    let mut rows = Vec::new();
+    for n in sizes {
+        rows.push(product(options, rank, &kernels.product, *n)?);
+    }
+    for len in sums {
+        rows.push(fold(options, rank, kernels, *len)?);
+    }
+    Ok(rows)
+}
+
+fn product(
+    options: &ScaleOptions,
+    rank: &mut Rank,
+    kernel: &SgemmKernel,
+    n: usize,
+) -> Result<ScaleRow> {
+    let Layouts { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
+    let load = |rank: &Rank, layout: &Layout, seed: u64| {
+        rank.load(layout, |block| Ok(of_matrix(options.seed.wrapping_add(seed), block)))
+    };
+    let (a, b) = (load(rank, &of_a, 1)?, load(rank, &of_b, 2)?);
+    let whole = load(rank, &Layout::whole(of_a.rows, of_a.cols), 1)?;
+    let (mut c, mut alone) = (rank.alloc(&of_c)?, rank.alloc(&of_c)?);
+    let device = rank.device().clone();
+    let mut predicted = None;
+    let rounds = options.rounds(device.is_simulator());
+    // A rank alone and all together take turns, so that both have the same clocks. The first round compiles and takes memory, and is
+    // not counted.
+    let mut compared = |rank: &mut Rank, way: Option<Way>| -> Result<[f64; 2]> {
+        let mut times = [Vec::new(), Vec::new()];
+        for round in 0..=rounds {
+            let own = timed(rank, &device, |_| {
+                kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
+            })?;
+            let shared = timed(rank, &device, |rank| {
+                let call = kernel.on(rank);
+                let call = if let Some(way) = way { call.way(way) } else { call };
+                let estimate = call.launch(&a, &b, &mut c)?.estimate;
+                predicted =
+                    Some(PredictedTimes { time: estimate.time, efficiency: estimate.efficiency() });
+                Ok(())
+            })?;
+            if round > 0 {
+                times.iter_mut().zip([own, shared]).for_each(|(all, one)| all.push(one));
+            }
+        }
+        slowest(rank, times)
+    };
+    // What is hidden of communication is measured where there is some, and time says something; in a loop of its own, since two ways
+    // would take each other's memory. What is compared in the end comes last.
+    let in_turn = if rank.ranks() > 1 && !device.is_simulator() {
+        let [alone, in_turn] = compared(rank, Some(Way::Sequential))?;
+        Some(in_turn / alone)
+    } else {
+        None
+    };
+    let [alone_ms, shared] = compared(rank, None)?;
+    let is_right = same(&device, &c, &alone)?;
+    let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
+    let is_right = everywhere(rank, is_right)?;
+    let in_turn = in_turn.map(|times| times * alone_ms);
+    let measured = MeasuredTimes { alone: alone_ms, shared, in_turn };
+    Ok(ScaleRow::product(rank, &of_c, of_a.cols, measured, predicted, is_right))
+}
+
+fn fold(
+    options: &ScaleOptions,
+    rank: &mut Rank,
+    kernels: &Kernels,
+    len: usize,
+) -> Result<ScaleRow> {
+    let (kernel, spec) = (&kernels.sum, &kernels.sum_spec);
+    let layout: Layout = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
+        .parse()
+        .map_err(gemm_runtime::world::WorldError::from)?;
+    let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
+    let device = rank.device().clone();
+    // Rank 0 has all of it too: what it folds alone is what all together have to come to, in less time.
+    let whole: Option<Buffer> = match rank.number() {
+        0 => Some(device.upload(&of_array(options.seed, 0..len))?),
+        _ => None,
+    };
+    let (mut alone, mut sum) = (device.alloc(1)?, device.alloc(1)?);
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..=options.rounds(device.is_simulator()) {
+        let own = timed(rank, &device, |_| match &whole {
+            Some(whole) => kernel.launch(&device, whole, &mut alone).map(drop),
+            None => Ok(()),
+        })?;
+        let shared = timed(rank, &device, |rank| kernel.on(rank).launch(&x, &mut sum))?;
+        if round > 0 {
+            times.iter_mut().zip([own, shared]).for_each(|(all, one)| all.push(one));
+        }
+    }
+    let bits = |of: &Buffer| -> Result<f64> { Ok(f64::from(device.download(of)?[0].to_bits())) };
+    let found: Vec<f64> = told(rank, &[bits(&sum)?, bits(&alone)?])?;
+    // Each rank says two numbers, and that of one device is known to rank 0.
+    let is_right = found.chunks_exact(2).all(|of_rank| of_rank[0] == found[1]);
+    let [alone, shared] = slowest(rank, times)?;
+    // On what products are predicted on too.
+    let ranks = rank.ranks();
+    let predicted = sums::predicted(spec, len, ranks, rank.machine()).on(ranks);
+    Ok(ScaleRow::sum(
+        rank,
+        len,
+        MeasuredTimes { alone, shared, in_turn: None },
+        predicted,
+        is_right,
+    ))
+}
+
+/// Milliseconds of something on all ranks, from where all have come to until the device is done.
+fn timed(
+    rank: &mut Rank,
+    device: &Device,
+    work: impl FnOnce(&mut Rank) -> Result<()>,
+) -> Result<f64> {
+    // A rank that has slept for the first one is awake for the second, so that all begin within microseconds.
+    rank.barrier()?;
+    rank.barrier()?;
+    let Some((_, stream)) = device.cudarc() else {
+        let begin = Instant::now();
+        work(rank)?;
+        return Ok(begin.elapsed().as_secs_f64() * 1e3);
+    };
+    let event = || {
+        let flags = Some(cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT);
+        stream.record_event(flags).map_err(gemm_bench::gpu::failed("recording an event"))
+    };
+    let begin = event()?;
+    work(rank)?;
+    let end = event()?;
+    device.synchronize()?;
+    let ms = begin.elapsed_ms(&end).map_err(gemm_bench::gpu::failed("reading an event"))?;
+    Ok(f64::from(ms))
+}
+
+/// Whether two matrices have the same bits.
+fn same(device: &Device, one: &Sharded, other: &Sharded) -> Result<bool> {
+    let (rows, cols) = (one.matrix().rows(), one.matrix().cols());
+    for from in (0..rows).step_by(AT_ONCE) {
+        let bits = |of: &Sharded| -> Result<Vec<u32>> {
+            let part: MatrixRef<'_> = of.view().part(from..rows.min(from + AT_ONCE), 0..cols)?;
+            Ok(device.download(&part)?.iter().map(|value| value.to_bits()).collect())
+        };
+        if bits(one)? != bits(other)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The medians over the rounds, of each the time of the slowest rank.
+fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64; N]> {
+    let mut medians = [0.0; N];
+    for (median_of, own) in medians.iter_mut().zip(times) {
+        let all = told(rank, &own)?;
+        let rounds = own.len();
+        let mut slowest: Vec<f64> = (0..rounds)
+            .map(|round| (0..rank.ranks()).map(|of| all[of * rounds + round]).fold(0.0, f64::max))
+            .collect();
+        *median_of = median(&mut slowest);
+    }
+    Ok(medians)
+}
+
+/// What all ranks say, one after the other, at every rank.
+fn told(rank: &mut Rank, own: &[f64]) -> Result<Vec<f64>> {
+    let layout = Layout::cols(1, own.len() * rank.ranks());
+    let part = rank.load(&layout, |_| Ok(own.to_vec()))?;
+    let mut all = Vec::new();
+    for at in 0..rank.ranks() {
+        if let Some(found) = rank.gather(&part, at)? {
+            all = found;
+        }
+    }
+    Ok(all)
+}
+
+fn everywhere(rank: &mut Rank, is_so: bool) -> Result<bool> {
+    Ok(told(rank, &[f64::from(u8::from(is_so))])?.iter().all(|told| *told == 1.0))
+}

@@ -1,0 +1,296 @@
+//! What a product reads beside A and B, on a device.
+
+use crate::data;
+use crate::products::{Matrices, Products, turned};
+use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec};
+use gemm_reference::beside::Beside as OnHost;
+use gemm_reference::epilogue::stored;
+use gemm_reference::product::{Size, Verdict};
+use gemm_runtime::compile::Resources;
+use gemm_runtime::{
+    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut,
+    MatrixRef, Sgemm,
+};
+
+/// What C is made of, of a scaled product: alpha of A·B and beta of what it was.
+pub const FACTORS: [f32; 2] = [1.25, 0.5];
+
+/// Operands are drawn with seeds from here on.
+const SEED: u64 = 1 << 40;
+
+/// The most elements of C whose epilogue is computed anew, and the most products of a batch.
+const CHECKED: usize = 1 << 16;
+const CHECKED_PRODUCTS: usize = 8;
+
+/// The operands of a spec, on the host and on a device. A batch has matrices of its own for each product.
+pub struct EpilogueArgs {
+    spec: SgemmSpec,
+    products: Products,
+    /// Of all products, their matrices one after the other.
+    on_host: OnHost,
+    arrays: Vec<EpilogueArray>,
+}
+
+enum EpilogueArray {
+    Number(f32),
+    Vector(Buffer),
+    Matrix(Matrices),
+}
+
+/// An operand as a launch takes it.
+enum EpilogueArg<'a> {
+    Number(f32),
+    Vector(&'a Buffer),
+    Matrix(MatrixRef<'a>),
+}
+
+impl EpilogueArray {
+    fn given(&self) -> Result<EpilogueArg<'_>, Error> {
+        Ok(match self {
+            Self::Number(number) => EpilogueArg::Number(*number),
+            Self::Vector(vector) => EpilogueArg::Vector(vector),
+            Self::Matrix(matrices) => EpilogueArg::Matrix(matrices.view()?),
+        })
+    }
+}
+
+impl EpilogueArgs {
+    /// Random operands.
+    ///
+    /// # Errors
+    /// Those of uploads.
+    pub fn new(device: &Device, spec: &SgemmSpec, products: Products) -> Result<Self, Error> {
+        let Products { size, batch } = products;
+        let shape = (size.m, size.n);
+        let (mut seed, mut factors) = (SEED, FACTORS.into_iter().cycle());
+        let mut values = |len| {
+            seed += 1;
+            data::uniform(seed, len, -1.0, 1.0)
+        };
+        let factor = || factors.next().unwrap_or(1.0);
+        let mut on_host = OnHost::new(spec, size, factor, &mut values);
+        let others = (products.count() - 1) * size.m * size.n;
+        let matrices =
+            on_host.operands.iter_mut().filter(|(operand, _)| operand.along == Along::Mn);
+        for matrix in matrices.map(|(_, values)| values).chain(&mut on_host.c) {
+            matrix.extend(values(others));
+        }
+        let array = |(operand, values): &(SgemmOperand, Vec<f32>)| {
+            Ok::<_, Error>(match operand.along {
+                Along::Nothing => EpilogueArray::Number(values[0]),
+                Along::N | Along::M => EpilogueArray::Vector(device.upload(values)?),
+                Along::Mn => EpilogueArray::Matrix(Matrices::new(
+                    device,
+                    values,
+                    batch,
+                    shape,
+                    spec.pitched,
+                )?),
+            })
+        };
+        let arrays = on_host.operands.iter().map(array).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { spec: spec.clone(), products, on_host, arrays })
+    }
+
+    /// The spec.
+    pub fn spec(&self) -> &SgemmSpec {
+        &self.spec
+    }
+
+    /// The operands on the host, of all products.
+    pub fn on_host(&self) -> &OnHost {
+        &self.on_host
+    }
+
+    /// C before a launch: a NaN where the kernel does not read it.
+    pub fn c_before(&self) -> Vec<f32> {
+        let Size { m, n, .. } = self.products.size;
+        let unread = || vec![f32::NAN; self.products.count() * m * n];
+        self.on_host.c.clone().unwrap_or_else(unread)
+    }
+
+    /// Launches a kernel of the spec.
+    ///
+    /// # Errors
+    /// Those of the launch.
+    pub fn launch(
+        &self,
+        kernel: &Sgemm<ByName>,
+        device: &Device,
+        (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
+        c: &mut impl AsMatrixMut<Element = f32>,
+    ) -> Result<Launched, Error> {
+        let given: Result<Vec<EpilogueArg<'_>>, Error> =
+            self.arrays.iter().map(EpilogueArray::given).collect();
+        let given = given?;
+        let mut call = kernel.call(device);
+        for ((operand, _), given) in self.on_host.operands.iter().zip(&given) {
+            call = match given {
+                EpilogueArg::Number(number) => call.operand(&operand.name, *number),
+                EpilogueArg::Vector(vector) => call.operand(&operand.name, *vector),
+                EpilogueArg::Matrix(view) => call.operand(&operand.name, view),
+            };
+        }
+        call.launch(a, b, c)
+    }
+
+    /// Adds to the verdict on sums what is wrong with what was stored for them, to the bit.
+    ///
+    /// # Errors
+    /// Those of the simulator, which computes it anew.
+    pub fn judge(&self, sums: &[f32], c: &[f32], verdict: Verdict) -> Result<Verdict, Error> {
+        let size = self.products.size;
+        let (each, products) = (size.m * size.n, self.products.spread(CHECKED_PRODUCTS));
+        let step = (products.len() * each).div_ceil(CHECKED).max(1);
+        for product in products {
+            let first = product * each;
+            let sums = sums.get(first..first + each).unwrap_or_default();
+            let some: Vec<(usize, f32)> = sums.iter().copied().enumerate().step_by(step).collect();
+            let expected = stored(&self.spec, &some, size, &self.item(product));
+            let expected = expected.map_err(|error| Error::Internal(error.to_string()))?;
+            let found = |index: usize| c.get(first + index).copied();
+            let differs = |((index, _), expected): &(&(usize, f32), &f32)| {
+                found(*index).map(f32::to_bits) != Some(expected.to_bits())
+            };
+            if let Some((&(index, _), &expected)) = some.iter().zip(&expected).find(differs) {
+                return Ok(Verdict {
+                    index: first + index,
+                    result: found(index).unwrap_or(f32::NAN).into(),
+                    reference: expected.into(),
+                    ok: false,
+                    ..verdict
+                });
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// What one product has beside A and B.
+    fn item(&self, product: usize) -> OnHost {
+        let each = self.products.size.m * self.products.size.n;
+        let one = |matrices: &[f32]| matrices[product * each..(product + 1) * each].to_vec();
+        let operands = self.on_host.operands.iter().map(|(operand, values)| {
+            let values = if operand.along == Along::Mn { one(values) } else { values.clone() };
+            (operand.clone(), values)
+        });
+        OnHost { operands: operands.collect(), c: self.on_host.c.as_deref().map(one) }
+    }
+}
+
+/// A size with as few products of a batch as a spec takes: one, or what a block computes where that must be full.
+///
+/// # Errors
+/// Those of the plan.
+pub fn few(spec: &SgemmSpec, size: Size) -> Result<Products, Error> {
+    let products = spec.plan()?.products() as usize;
+    let batch = Some(products).filter(|of| *of > 1 && spec.bounds == Bounds::Aligned);
+    Ok(Products { size, batch })
+}
+
+/// Launches a spec once, on A and B as they lie in memory for it, and on [as few](few) products of them as it takes.
+///
+/// # Errors
+/// Those of uploads and of the launch.
+pub fn launch_once(
+    device: &Device,
+    spec: &SgemmSpec,
+    of_each: (&[f32], &[f32]),
+    size: Size,
+) -> Result<Launched, Error> {
+    launch_products(device, spec, of_each, few(spec, size)?)
+}
+
+/// Launches a spec once, on so many products of the same A and B: a batch on matrices of each, a list on lists.
+///
+/// # Errors
+/// Those of uploads and of the launch.
+pub fn launch_products(
+    device: &Device,
+    spec: &SgemmSpec,
+    (a, b): (&[f32], &[f32]),
+    products: Products,
+) -> Result<Launched, Error> {
+    let (size @ Size { m, n, k }, count) = (products.size, products.count());
+    let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
+    let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
+    let is_list = spec.batch == Some(Batch::Pointers);
+    let batch = products.batch.filter(|_| !is_list);
+    let placed =
+        |elements: &[f32], lines| Matrices::new(device, elements, batch, lines, spec.pitched);
+    let of_all = |elements: &[f32]| elements.repeat(batch.unwrap_or(1));
+    let a = placed(&of_all(a), lines(m, k, by_column[0]))?;
+    let b = placed(&of_all(b), lines(k, n, by_column[1]))?;
+    let (a, b) = (turned(a.view()?, by_column[0]), turned(b.view()?, by_column[1]));
+    let kernel = Sgemm::new(spec.clone())?;
+    let beside = EpilogueArgs::new(device, spec, Products { size, batch })?;
+    if !is_list {
+        let mut c = placed(&beside.c_before(), (m, n))?;
+        return beside.launch(&kernel, device, (&a, &b), &mut c.view_mut()?);
+    }
+    let each = (0..count).map(|_| placed(&beside.c_before(), (m, n)));
+    let mut each = each.collect::<Result<Vec<Matrices>, _>>()?;
+    let views = each.iter_mut().map(Matrices::view_mut);
+    let mut views = views.collect::<Result<Vec<_>, _>>()?;
+    let mut c = MatrixListMut::new(device, &mut views)?;
+    let list = |matrix| MatrixList::new(device, std::iter::repeat_n(matrix, count));
+    beside.launch(&kernel, device, (&list(&a)?, &list(&b)?), &mut c)
+}
+
+/// The extents of a small product that a spec has the same kernel for as for another one: its rows begin on 16 bytes
+/// where those do, and it has one row or column where that has.
+///
+/// # Errors
+/// Those of the plan.
+pub fn as_small(spec: &SgemmSpec, of: Size) -> Result<Size, Error> {
+    let (rows, cols) = spec.plan()?.block_tile();
+    let depth = spec.tile.map_or(1, |tile| tile.k);
+    let small = |extent: usize, tile: u32| match extent {
+        0 | 1 => extent,
+        _ => (tile as usize).next_multiple_of(4) + usize::from(!extent.is_multiple_of(4)),
+    };
+    Ok(Size { m: small(of.m, rows), n: small(of.n, cols), k: small(of.k, depth) })
+}
+
+/// Compiles, loads and launches a spec on a small product, and says what its machine code occupies.
+///
+/// # Errors
+/// Those of uploads and of the launch.
+pub fn first_launch(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Resources, Error> {
+    let Size { m, n, k } = size;
+    let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
+    let launched = launch_once(device, spec, (&a, &b), size)?;
+    let missing = || Error::Internal("loaded machine code has no resources".to_owned());
+    launched.resources().ok_or_else(missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a launch on zeros takes.
+    fn variant(spec: &SgemmSpec, size: Size) -> gemm_runtime::Variant {
+        let device = Device::simulator();
+        let (a, b) = (vec![0.0; size.m * size.k], vec![0.0; size.k * size.n]);
+        launch_once(&device, spec, (&a, &b), size).expect("it runs").variant()
+    }
+
+    #[test]
+    fn a_small_product_takes_the_kernel_of_a_large_one() {
+        let staged = "tile: 16x16x8, thread: 4x4, float4, transpose, stages: 2";
+        for layout in ["nn", "nt", "tn", "tt"] {
+            for line in ["tile: 16x16x8, thread: 4x4, float4", staged] {
+                let line = match layout {
+                    "tn" => line.replace("transpose, ", ""),
+                    _ => line.to_owned(),
+                };
+                let spec: SgemmSpec = format!("{line}, layout: {layout}").parse().expect("sound");
+                for of in [(64, 64, 64), (1, 64, 63), (62, 1, 64), (63, 64, 64), (64, 63, 1)] {
+                    let of = Size::new(of.0, of.1, of.2);
+                    let small = as_small(&spec, of).expect("a plan");
+                    assert!(small.m <= 17 && small.n <= 17 && small.k <= 9, "{small}");
+                    assert_eq!(variant(&spec, small), variant(&spec, of), "{spec} at {of}");
+                }
+            }
+        }
+    }
+}

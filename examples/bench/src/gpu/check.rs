@@ -1,0 +1,267 @@
+//! Results of products compared with `f64` where they lie: of many kernels for one product only their errors travel.
+
+use super::{Gpu, failed};
+use crate::grid::shapes::GemmShape;
+use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
+use gemm_dsl::spec::{Arith, Layout};
+use gemm_reference::product::{Size, UNDERFLOW};
+use gemm_runtime::Error;
+
+/// One element of A·B and of |A|·|B| a thread, over tiles in shared memory. A and B lie as their strides say.
+const EXPECTED: &str = r#"
+extern "C" __global__ void __launch_bounds__(256)
+expected(const float *__restrict__ a, const float *__restrict__ b, double *values,
+         double *magnitudes, int m, int n, int k, long long a_row, long long a_col,
+         long long b_row, long long b_col) {
+    __shared__ double as[16][16], bs[16][16];
+    const int row = blockIdx.y * 16 + threadIdx.y, col = blockIdx.x * 16 + threadIdx.x;
+    double value = 0.0, magnitude = 0.0;
+    for (int start = 0; start < k; start += 16) {
+        const int p = start + threadIdx.x, q = start + threadIdx.y;
+        as[threadIdx.y][threadIdx.x] = row < m && p < k ? (double)a[row * a_row + p * a_col] : 0.0;
+        bs[threadIdx.y][threadIdx.x] = q < k && col < n ? (double)b[q * b_row + col * b_col] : 0.0;
+        __syncthreads();
+        for (int i = 0; i < 16; ++i) {
+            const double x = as[threadIdx.y][i], y = bs[i][threadIdx.x];
+            value = fma(x, y, value);
+            magnitude = fma(fabs(x), fabs(y), magnitude);
+        }
+        __syncthreads();
+    }
+    if (row < m && col < n) {
+        values[(size_t)row * n + col] = value;
+        magnitudes[(size_t)row * n + col] = magnitude;
+    }
+}
+"#;
+
+/// The largest error of each block's elements, relative to |A|·|B|. A NaN counts as infinite, and so does an element
+/// behind the result that is not as it was.
+const FURTHEST: &str = r#"
+extern "C" __global__ void __launch_bounds__(256)
+furthest(const float *__restrict__ c, const double *__restrict__ values,
+         const double *__restrict__ magnitudes, double *errors, long long elements,
+         long long behind, double underflow) {
+    __shared__ double most[256];
+    const double infinite = __longlong_as_double(0x7ff0000000000000LL);
+    double error = 0.0;
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements + behind;
+         i += stride) {
+        double here;
+        if (i < elements) {
+            const double off = fabs((double)c[i] - values[i]);
+            here = off <= underflow ? 0.0 : (off - underflow) / magnitudes[i];
+            if (!(here >= 0.0)) here = infinite;
+        } else {
+            here = __float_as_uint(c[i]) == 0xffffffffu ? 0.0 : infinite;
+        }
+        error = fmax(error, here);
+    }
+    most[threadIdx.x] = error;
+    __syncthreads();
+    for (int half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) most[threadIdx.x] = fmax(most[threadIdx.x], most[threadIdx.x + half]);
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) errors[blockIdx.x] = most[0];
+}
+"#;
+
+const TILE: u32 = 16;
+const THREADS: u32 = 256;
+const BLOCKS: usize = 512;
+
+/// Elements of a product that the host computes again, so that a fault of the kernels above does not go unnoticed.
+const SAMPLED: usize = 5;
+
+/// The byte that results consist of before a launch: such floats are NaN.
+const POISON: u8 = 0xff;
+
+/// Elements behind a result that no launch may change.
+pub const BEHIND: usize = 1024;
+
+/// Judges results by what they ought to be, in `f64`.
+#[derive(Debug)]
+pub struct Verifier<'d> {
+    gpu: Gpu<'d>,
+    expected: CudaFunction,
+    furthest: CudaFunction,
+    values: CudaSlice<f64>,
+    magnitudes: CudaSlice<f64>,
+    errors: CudaSlice<f64>,
+}
+
+impl<'d> Verifier<'d> {
+    /// A judge of results of at most so many elements.
+    ///
+    /// # Errors
+    /// Those of [`Gpu::load`] and of allocations.
+    pub fn new(gpu: Gpu<'d>, most: usize) -> Result<Self, Error> {
+        let zeros = |len: usize| {
+            let zeros = gpu.stream.alloc_zeros::<f64>(len);
+            zeros.map_err(failed(format!("allocating {len} elements of the reference")))
+        };
+        Ok(Self {
+            gpu,
+            expected: gpu.load("expected", EXPECTED)?,
+            furthest: gpu.load("furthest", FURTHEST)?,
+            values: zeros(most.max(1))?,
+            magnitudes: zeros(most.max(1))?,
+            errors: zeros(BLOCKS)?,
+        })
+    }
+
+    /// Computes what a product ought to be, of arrays on the GPU and the same on the host.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] for extents beyond the kernel's grid, [`Error::Internal`] where the host disagrees or the
+    /// arrays are too short, and those of the driver.
+    #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
+    pub fn expect(
+        &mut self,
+        (a, host_a): (&CudaSlice<f32>, &[f32]),
+        (b, host_b): (&CudaSlice<f32>, &[f32]),
+        shape: GemmShape,
+    ) -> Result<(), Error> {
+        let Size { m, n, k } = shape.size;
+        if a.len() < m * k || b.len() < k * n || self.values.len() < m * n {
+            return Err(Error::Internal(format!("no room for the reference of {shape}")));
+        }
+        let extent = |extent: usize| {
+            i32::try_from(extent).ok().filter(|&e| e <= 1 << 20).ok_or_else(|| Error::TooLarge {
+                what: format!("an extent of {extent}"),
+                limit: 1 << 20,
+                remedy: "The reference is not made for it",
+            })
+        };
+        let (rows, cols, depth) = (extent(m)?, extent(n)?, extent(k)?);
+        let [a_strides, b_strides] = strides(shape);
+        let config = LaunchConfig {
+            grid_dim: (cols.unsigned_abs().div_ceil(TILE), rows.unsigned_abs().div_ceil(TILE), 1),
+            block_dim: (TILE, TILE, 1),
+            shared_mem_bytes: 0,
+        };
+        let steps = [a_strides, b_strides].map(|steps| steps.map(|step| step as i64));
+        let mut launch = self.gpu.stream.launch_builder(&self.expected);
+        launch.arg(a).arg(b).arg(&mut self.values).arg(&mut self.magnitudes);
+        launch.arg(&rows).arg(&cols).arg(&depth);
+        for step in steps.as_flattened() {
+            launch.arg(step);
+        }
+        // SAFETY: the arguments are the kernel's parameters; the arrays have the elements of a matrix that lies so, as
+        // was checked above, and the results those of C.
+        unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
+        self.sample((host_a, a_strides), (host_b, b_strides), shape)
+    }
+
+    /// Compares some elements with the host's.
+    fn sample(
+        &self,
+        (a, a_strides): (&[f32], [usize; 2]),
+        (b, b_strides): (&[f32], [usize; 2]),
+        shape: GemmShape,
+    ) -> Result<(), Error> {
+        let Size { m, n, k } = shape.size;
+        let last = m * n - 1;
+        for part in 0..SAMPLED {
+            let at = last * part / (SAMPLED - 1);
+            let (row, col) = (at / n, at % n);
+            let (mut value, mut magnitude) = (0.0_f64, 0.0_f64);
+            for p in 0..k {
+                let term = f64::from(a[row * a_strides[0] + p * a_strides[1]])
+                    * f64::from(b[p * b_strides[0] + col * b_strides[1]]);
+                value += term;
+                magnitude += term.abs();
+            }
+            let read = |from: &CudaSlice<f64>| {
+                let one = self.gpu.stream.clone_dtoh(&from.slice(at..at + 1));
+                let one = one.map_err(failed("copying the reference from the GPU"))?;
+                Ok::<_, Error>(one.first().copied().unwrap_or(f64::NAN))
+            };
+            let allowed = 4.0 * k as f64 * f64::EPSILON * magnitude;
+            let near = |x: f64, y: f64| (x - y).abs() <= allowed;
+            if !near(read(&self.values)?, value) || !near(read(&self.magnitudes)?, magnitude) {
+                let what = format!("element {at} of the reference of {shape} is wrong");
+                return Err(Error::Internal(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all elements of a result, and those behind it, NaN.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where it is too short, and those of the driver.
+    #[allow(unsafe_code, reason = "the driver does not check how much it sets")]
+    pub fn poison(&self, c: &mut CudaSlice<f32>, shape: GemmShape) -> Result<(), Error> {
+        let len = room(c, shape)?;
+        let (at, _used) = c.device_ptr_mut(self.gpu.stream);
+        let stream = self.gpu.stream.cu_stream();
+        // SAFETY: the array has so many elements, as was checked above.
+        let set = unsafe { result::memset_d8_async(at, POISON, len * size_of::<f32>(), stream) };
+        set.map_err(failed("filling a result with NaN"))
+    }
+
+    /// The largest error of a result relative to |A|·|B| of its element, and whether it is in the bound of an arithmetic: of
+    /// the product that was last [expected](Self::expect). Behind the result lie elements that must be as before.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where the result is too short, and those of the driver.
+    #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
+    pub fn judge(
+        &mut self,
+        c: &CudaSlice<f32>,
+        shape: GemmShape,
+        arith: Arith,
+    ) -> Result<(f64, bool), Error> {
+        let Size { m, n, k } = shape.size;
+        room(c, shape)?;
+        let (elements, behind) = ((m * n) as i64, BEHIND as i64);
+        let underflow = 2.0 * k as f64 * UNDERFLOW;
+        let config = LaunchConfig {
+            grid_dim: (BLOCKS as u32, 1, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let mut launch = self.gpu.stream.launch_builder(&self.furthest);
+        launch.arg(c).arg(&self.values).arg(&self.magnitudes).arg(&mut self.errors);
+        launch.arg(&elements).arg(&behind).arg(&underflow);
+        // SAFETY: the arguments are the kernel's parameters; the result has the elements and those behind them, and of
+        // errors there is one for each block.
+        unsafe { launch.launch(config) }.map_err(failed("launching the comparison"))?;
+        let errors = self.gpu.stream.clone_dtoh(&self.errors);
+        let errors = errors.map_err(failed("copying errors from the GPU"))?;
+        let error = errors.into_iter().fold(0.0, f64::max);
+        Ok((error, error <= arith.error_bound(k as u64)))
+    }
+}
+
+/// The elements of a result and those behind it, for which there is room.
+fn room(c: &CudaSlice<f32>, shape: GemmShape) -> Result<usize, Error> {
+    let len = shape.size.m * shape.size.n + BEHIND;
+    let short = || Error::Internal(format!("no room for the result of {shape}"));
+    (c.len() >= len).then_some(len).ok_or_else(short)
+}
+
+/// How far it is from row to row and from column to column, of A and of B.
+fn strides(shape: GemmShape) -> [[usize; 2]; 2] {
+    let Size { m, n, k } = shape.size;
+    let lying = |rows: usize, cols: usize, by_column| if by_column { [1, rows] } else { [cols, 1] };
+    let layout: Layout = shape.layout;
+    [lying(m, k, layout.transposes_a()), lying(k, n, layout.transposes_b())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_lie_as_their_layout_says() {
+        let of = |layout| strides(GemmShape { size: Size::new(2, 3, 5), layout });
+        assert_eq!(of(Layout::Nn), [[5, 1], [3, 1]]);
+        assert_eq!(of(Layout::Tn), [[1, 2], [3, 1]]);
+        assert_eq!(of(Layout::Nt), [[5, 1], [1, 5]]);
+        assert_eq!(of(Layout::Tt), [[1, 2], [1, 5]]);
+    }
+}

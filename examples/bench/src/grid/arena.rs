@@ -1,0 +1,154 @@
+//! The matrices of all products: parts of three arrays, which are made once.
+
+use super::shapes::GemmShape;
+use crate::cli::Failure;
+use crate::data;
+use crate::gpu::{BEHIND, Blas, Gpu, Product, Verifier, failed};
+use crate::products::{Products, turned};
+use cudarc::driver::CudaSlice;
+use gemm_dsl::spec::{Accuracy, Arith};
+use gemm_reference::product::Size;
+use gemm_runtime::{
+    Error, Launched, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
+};
+
+/// Random A and B, and room for C, on a GPU: of a shape the first elements.
+#[derive(Debug)]
+pub struct Arena<'d> {
+    gpu: Gpu<'d>,
+    host: [Vec<f32>; 2],
+    a: CudaSlice<f32>,
+    b: CudaSlice<f32>,
+    c: CudaSlice<f32>,
+    judge: Verifier<'d>,
+    /// What `sgemm` is granted.
+    accuracy: Accuracy,
+}
+
+impl<'d> Arena<'d> {
+    /// Arrays for all of some products.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where this machine cannot hold them, and those of the driver.
+    pub fn new(gpu: Gpu<'d>, shapes: &[GemmShape], seed: u64) -> Result<Self, Failure> {
+        let [a, b, c] = elements(shapes)?;
+        let uniform = |seed, len: usize| data::uniform(seed, len.max(1), -1.0, 1.0);
+        let host = [uniform(seed, a), uniform(seed.wrapping_add(1), b)];
+        let upload = |values: &[f32]| {
+            gpu.stream.clone_htod(values).map_err(failed("copying an operand to the GPU"))
+        };
+        let room = gpu.stream.alloc_zeros(c + BEHIND).map_err(failed("allocating a result"))?;
+        let (a, b) = (upload(&host[0])?, upload(&host[1])?);
+        let (judge, accuracy) = (Verifier::new(gpu, c)?, Accuracy::Ieee);
+        Ok(Self { gpu, host, a, b, c: room, judge, accuracy })
+    }
+
+    /// The same, whose results of [`sgemm`] may be off so far.
+    pub fn accuracy(self, accuracy: Accuracy) -> Self {
+        Self { accuracy, ..self }
+    }
+
+    /// Computes what a product ought to be.
+    ///
+    /// # Errors
+    /// Those of [`Judge::expect`].
+    pub fn expect(&mut self, shape: GemmShape) -> Result<(), Error> {
+        self.judge.expect((&self.a, &self.host[0]), (&self.b, &self.host[1]), shape)
+    }
+
+    /// Launches something on a result that was all NaN, and judges what it wrote for the product that is
+    /// [expected](Self::expect): its largest error, and whether it is in the bound of the arithmetic.
+    ///
+    /// # Errors
+    /// Those of the launch and of [`Judge::judge`].
+    pub fn check(
+        &mut self,
+        (shape, arith): (GemmShape, Arith),
+        launch: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(f64, bool), Error> {
+        self.judge.poison(&mut self.c, shape)?;
+        launch(self)?;
+        self.judge.judge(&self.c, shape, arith)
+    }
+
+    /// The kernel that [`sgemm`] takes for a product.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn spec(&mut self, shape: GemmShape) -> Result<SgemmSpec, Error> {
+        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        sgemm(&a, &b, &mut c).accuracy(self.accuracy).spec(self.gpu.device)
+    }
+
+    /// Puts [`sgemm`] of a product on the stream.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn sgemm(&mut self, shape: GemmShape) -> Result<Launched, Error> {
+        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        sgemm(&a, &b, &mut c).accuracy(self.accuracy).run(self.gpu.device)
+    }
+
+    /// Puts a product by what a table chooses on the stream.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn by_table(&mut self, table: &SgemmTable, shape: GemmShape) -> Result<Launched, Error> {
+        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        table.call(self.gpu.device).launch(&a, &b, &mut c)
+    }
+
+    /// Puts a kernel on the stream.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn launch(&mut self, kernel: &SgemmKernel, shape: GemmShape) -> Result<Launched, Error> {
+        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        kernel.call(self.gpu.device).launch(&a, &b, &mut c)
+    }
+
+    /// Puts cuBLAS on the stream, on the same matrices.
+    ///
+    /// # Errors
+    /// Those of [`Blas::product`].
+    pub fn blas(&mut self, blas: &Blas, shape: GemmShape) -> Result<(), Error> {
+        blas.product(&mut Product {
+            a: &self.a,
+            b: &self.b,
+            c: &mut self.c,
+            layout: shape.layout,
+            factors: [1.0, 0.0],
+            products: Products::single(shape.size),
+        })
+    }
+}
+
+/// The matrices of a product in arrays.
+fn views<'v>(
+    (a, b, c): (&'v CudaSlice<f32>, &'v CudaSlice<f32>, &'v mut CudaSlice<f32>),
+    shape: GemmShape,
+) -> Result<(MatrixRef<'v>, MatrixRef<'v>, MatrixMut<'v>), Error> {
+    let Size { m, n, k } = shape.size;
+    let lying = |array, rows, cols, by_column| {
+        let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
+        Ok::<_, Error>(turned(MatrixRef::new(array, lines, line)?, by_column))
+    };
+    let a = lying(a, m, k, shape.layout.transposes_a())?;
+    let b = lying(b, k, n, shape.layout.transposes_b())?;
+    Ok((a, b, MatrixMut::new(c, m, n)?))
+}
+
+/// The elements of the largest A, B and C.
+///
+/// # Errors
+/// [`Failure::Usage`] where this machine cannot hold them.
+pub fn elements(shapes: &[GemmShape]) -> Result<[usize; 3], Failure> {
+    let mut most = [0; 3];
+    for shape in shapes {
+        let elements = Products::single(shape.size).elements()?;
+        for (most, elements) in most.iter_mut().zip(elements) {
+            *most = elements.max(*most);
+        }
+    }
+    Ok(most)
+}

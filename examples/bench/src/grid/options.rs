@@ -1,0 +1,232 @@
+//! The command line.
+
+use super::arena;
+use super::shapes::{self, DEPTHS, GemmShape, SIDES};
+use crate::cli::{Failure, count, writable};
+use crate::plot;
+use crate::tune::table::fit;
+use clap::Parser;
+use gemm_dsl::spec::{Accuracy, Layout};
+use gemm_reference::product::Size;
+use gemm_runtime::SgemmTable;
+use std::path::PathBuf;
+
+/// Measure products of all shapes on a GPU, as `sgemm` computes them, beside cuBLAS. Every result is checked against
+/// f64.
+#[derive(Debug, Parser)]
+#[command(name = "grid")]
+pub struct GridOptions {
+    #[command(flatten)]
+    shapes: Shapes,
+    /// So many sizes in place of the grid, each extent drawn from 1 to 8192, as likely small as large, and of the
+    /// layouts one
+    #[arg(long, value_name = "N", conflicts_with_all = ["m", "n", "k", "only"])]
+    random: Option<usize>,
+    /// Compute by the table in a file, as `tune --table` writes it, in place of `sgemm`
+    #[arg(long, value_name = "FILE.rs")]
+    table: Option<PathBuf>,
+    /// How far results of `sgemm` may be off: `bound` and `norm` let tensor cores stand for f32
+    #[arg(long, default_value = "ieee", value_parser = accuracy, conflicts_with = "table")]
+    pub accuracy: Accuracy,
+    /// Write the results into a file, as one JSON object
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the ratios to cuBLAS into .svg or .png files, separated by commas
+    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "random")]
+    pub plot: Vec<PathBuf>,
+    /// The seed of the random elements and sizes; a new one without it
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+/// Which products.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Shapes {
+    /// Rows of C in place of those of the grid
+    #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
+    m: Vec<usize>,
+    /// Columns of C in place of those of the grid
+    #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
+    n: Vec<usize>,
+    /// Terms of an element in place of those of the grid
+    #[arg(long, value_delimiter = ',', value_parser = extent, conflicts_with = "only")]
+    k: Vec<usize>,
+    /// Only these layouts; without this nn, and all where m and n are 64 at least
+    #[arg(long, value_delimiter = ',', value_parser = layout)]
+    layout: Vec<Layout>,
+    /// These sizes in place of the grid, such as 4096x4x512
+    #[arg(long, value_delimiter = ',', value_parser = size, value_name = "MxNxK")]
+    only: Vec<Size>,
+}
+
+/// An extent, of which there is something to measure.
+fn extent(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("there is nothing to measure. Give at least 1".to_owned()),
+        extent => Ok(extent),
+    }
+}
+
+/// A class of accuracy.
+///
+/// # Errors
+/// Says which there are.
+pub fn accuracy(text: &str) -> Result<Accuracy, String> {
+    text.parse().map_err(|_| {
+        let words: Vec<&str> = Accuracy::ALL.iter().map(|class| class.word()).collect();
+        format!("`{text}` is no accuracy. There are {}", words.join(", "))
+    })
+}
+
+fn layout(text: &str) -> Result<Layout, String> {
+    text.parse().map_err(|_| {
+        let words: Vec<&str> = Layout::ALL.iter().map(|layout| layout.word()).collect();
+        format!("`{text}` is no layout. There are {}", words.join(", "))
+    })
+}
+
+fn size(text: &str) -> Result<Size, String> {
+    let extents: Vec<usize> = text.split('x').map(extent).collect::<Result<_, _>>()?;
+    match extents[..] {
+        [m, n, k] => Ok(Size { m, n, k }),
+        _ => Err(format!("`{text}` is no size. Give m, n and k as in 4096x4x512")),
+    }
+}
+
+impl Shapes {
+    /// The products.
+    pub fn all(&self) -> Vec<GemmShape> {
+        if !self.only.is_empty() {
+            let sizes = self.only.iter();
+            let of =
+                |size: &Size| shapes::products([&[size.m], &[size.n]], &[size.k], &self.layout);
+            return sizes.flat_map(of).collect();
+        }
+        fn axis<'s>(given: &'s [usize], grid: &'s [usize]) -> &'s [usize] {
+            if given.is_empty() { grid } else { given }
+        }
+        let sides = [axis(&self.m, &SIDES), axis(&self.n, &SIDES)];
+        shapes::products(sides, axis(&self.k, &DEPTHS), &self.layout)
+    }
+
+    /// Whether any of these options is given.
+    pub fn is_given(&self) -> bool {
+        let extents = [&self.m, &self.n, &self.k];
+        let axes = extents.iter().any(|extents| !extents.is_empty());
+        axes || !self.layout.is_empty() || !self.only.is_empty()
+    }
+
+    /// The layouts that were asked for; none for all.
+    pub fn layouts(&self) -> &[Layout] {
+        &self.layout
+    }
+}
+
+impl GridOptions {
+    /// The table that is measured in place of [`sgemm`](gemm_runtime::sgemm), if there is one.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where it cannot be read, or takes operands.
+    pub fn table(&self) -> Result<Option<SgemmTable>, Failure> {
+        let Some(path) = &self.table else { return Ok(None) };
+        let named =
+            |reason: String| Failure::Usage(format!("--table {}: {reason}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
+        let table = fit::read(fit::rows_of(&text)).map_err(named)?;
+        SgemmTable::new(&table).map(Some).map_err(|error| named(error.to_string()))
+    }
+
+    /// What is asked for, after all that can be refused before a measurement.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`], [`Failure::Plot`] and [`Failure::Output`].
+    pub fn shapes(&self, seed: u64) -> Result<Vec<GemmShape>, Failure> {
+        let shapes = match self.random {
+            None => self.shapes.all(),
+            Some(0) => {
+                let nothing = "--random 0: there is nothing to measure. Give at least 1";
+                return Err(Failure::Usage(nothing.to_owned()));
+            }
+            Some(count) => shapes::random(seed, count, self.shapes.layouts()),
+        };
+        arena::elements(&shapes)?;
+        for path in &self.plot {
+            plot::check_path(path)?;
+            writable(path)?;
+        }
+        if let Some(path) = &self.json {
+            writable(path)?;
+        }
+        Ok(shapes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(line: &str) -> Result<Vec<String>, String> {
+        let words = std::iter::once("grid").chain(line.split_whitespace());
+        let options = GridOptions::try_parse_from(words).map_err(|error| error.to_string())?;
+        let shapes = options.shapes(3).map_err(|error| error.to_string())?;
+        Ok(shapes.iter().map(GemmShape::to_string).collect())
+    }
+
+    #[test]
+    fn axes_and_layouts_are_chosen() {
+        assert_eq!(shapes("").map(|shapes| shapes.len()), Ok(196 + 192));
+        assert_eq!(shapes("--layout nn").map(|shapes| shapes.len()), Ok(196));
+        let some = shapes("--m 1,64 --n 2^6 --k 512").expect("shapes");
+        assert_eq!(some[0], "1x64x512 nn");
+        assert_eq!(some[1..], ["nn", "nt", "tn", "tt"].map(|l| format!("64x64x512 {l}")));
+        let one = shapes("--only 4096x4x32768,5x6x7 --layout tn").expect("shapes");
+        assert_eq!(one, ["4096x4x32768 tn", "5x6x7 tn"]);
+        assert_eq!(shapes("--random 9").map(|shapes| shapes.len()), Ok(9));
+        let drawn = shapes("--random 9 --layout tt").expect("shapes");
+        assert!(drawn.iter().all(|shape| shape.ends_with(" tt")), "{drawn:?}");
+    }
+
+    #[test]
+    fn a_table_may_be_measured() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("table.rs");
+        let table = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            let words = ["grid".to_owned(), "--table".to_owned(), path.display().to_string()];
+            let options = GridOptions::try_parse_from(words).expect("options");
+            options.table().map_err(|error| error.to_string())
+        };
+        let rows = "m <= 8 => tile: 8x8x8;\nelse => tile: 16x16x8";
+        for text in
+            [rows.to_owned(), format!("const A: SgemmTable = sgemm_table! {{ {rows}; }};\n")]
+        {
+            let table = table(&text).expect(&text).expect("a table");
+            assert_eq!(table.text(), rows);
+        }
+        let no_else = table("m <= 8 => tile: 8x8x8").expect_err("no else");
+        assert!(no_else.contains("--table") && no_else.contains("else"), "{no_else}");
+        assert!(table("else => scaled").expect_err("operands").contains("--table"));
+    }
+
+    #[test]
+    fn what_is_no_shape_is_refused() {
+        for (line, reason) in [
+            ("--m 0", "nothing to measure"),
+            ("--random 0", "nothing to measure"),
+            ("--only 4x5", "`4x5` is no size"),
+            ("--only 4x0x5", "nothing to measure"),
+            ("--accuracy best", "`best` is no accuracy. There are ieee, bound, norm"),
+            ("--accuracy bound --table a.rs", "cannot be used with"),
+            ("--layout nx", "`nx` is no layout. There are nn, nt, tn, tt"),
+            ("--random 3 --m 4", "cannot be used with"),
+            ("--only 3x3x3 --k 4", "cannot be used with"),
+            ("--random 3 --plot a.svg", "cannot be used with"),
+            ("--m 2^40 --n 2^40", "do not fit into this machine's memory"),
+            ("--plot a.pdf", ".svg or .png"),
+            ("--json nowhere/a.json", "nowhere/a.json"),
+        ] {
+            let error = shapes(line).expect_err(line);
+            assert!(error.contains(reason), "{line}: {error}");
+        }
+    }
+}

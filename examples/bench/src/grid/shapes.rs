@@ -1,0 +1,133 @@
+//! Which products are measured.
+
+use gemm_dsl::spec::Layout;
+use gemm_dsl::tables::SgemmShape;
+use gemm_reference::product::Size;
+use std::fmt;
+
+/// Extents of the grid: of M and of N, and of K.
+pub const SIDES: [usize; 7] = [1, 4, 16, 64, 256, 1024, 4096];
+/// The same of K.
+pub const DEPTHS: [usize; 4] = [64, 512, 4096, 32_768];
+
+/// From these sides on the grid has all layouts.
+const ALL_LAYOUTS: usize = 64;
+
+/// The largest extent that is drawn.
+pub const MOST: usize = 8192;
+
+/// A product of packed matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GemmShape {
+    /// The extents.
+    pub size: Size,
+    /// How A and B lie.
+    pub layout: Layout,
+}
+
+impl GemmShape {
+    /// As tables of kernels take it.
+    pub fn of_table(&self) -> SgemmShape {
+        SgemmShape::from(self.size.extents()).layout(self.layout)
+    }
+
+    /// Whether M or N is at most 64.
+    pub fn is_thin(&self) -> bool {
+        self.size.m.min(self.size.n) <= 64
+    }
+
+    /// Whether the grid has it.
+    pub fn is_of_grid(&self) -> bool {
+        let Size { m, n, k } = self.size;
+        SIDES.contains(&m)
+            && SIDES.contains(&n)
+            && DEPTHS.contains(&k)
+            && layouts(m, n).contains(&self.layout)
+    }
+}
+
+/// `64x16x512 nt`.
+impl fmt::Display for GemmShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Size { m, n, k } = self.size;
+        write!(f, "{m}x{n}x{k} {}", self.layout)
+    }
+}
+
+/// The layouts that the grid has of these sides.
+fn layouts(m: usize, n: usize) -> &'static [Layout] {
+    if m.min(n) >= ALL_LAYOUTS { Layout::ALL } else { &[Layout::Nn] }
+}
+
+/// All products of some sides and depths, in the layouts that the grid has or in those that are given.
+pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[Layout]) -> Vec<GemmShape> {
+    let mut shapes = Vec::new();
+    for &k in depths {
+        for &m in sides[0] {
+            for &n in sides[1] {
+                let of_grid = layouts(m, n);
+                let layouts = Layout::ALL.iter().filter(|layout| match given {
+                    [] => of_grid.contains(layout),
+                    given => given.contains(layout),
+                });
+                let size = Size { m, n, k };
+                shapes.extend(layouts.map(|&layout| GemmShape { size, layout }));
+            }
+        }
+    }
+    shapes
+}
+
+/// The grid.
+pub fn grid() -> Vec<GemmShape> {
+    products([&SIDES, &SIDES], &DEPTHS, &[])
+}
+
+/// So many sizes, each extent drawn from 1 to 8192, as likely between 1 and 2 as between 4096 and 8192, and a layout
+/// from those given.
+pub fn random(seed: u64, count: usize, layouts: &[Layout]) -> Vec<GemmShape> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let layouts = if layouts.is_empty() { Layout::ALL } else { layouts };
+    let draw = |_| {
+        let mut extent = || ((MOST as f64).powf(random.f64()).round() as usize).clamp(1, MOST);
+        let size = Size { m: extent(), n: extent(), k: extent() };
+        GemmShape { size, layout: layouts[random.usize(..layouts.len())] }
+    };
+    (0..count).map(draw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_has_all_layouts_of_what_is_not_thin() {
+        let grid = grid();
+        assert_eq!(grid.len(), 7 * 7 * 4 + 3 * 4 * 4 * 4);
+        assert!(grid.iter().all(GemmShape::is_of_grid));
+        let nn = grid.iter().filter(|shape| shape.layout == Layout::Nn);
+        assert_eq!(nn.count(), 196);
+        let size = Size::new(16, 4096, 64);
+        assert!(!GemmShape { size, layout: Layout::Nt }.is_of_grid());
+        assert!(!GemmShape { size: Size::new(5, 4, 64), layout: Layout::Nn }.is_of_grid());
+    }
+
+    #[test]
+    fn drawn_extents_are_spread_over_their_magnitudes() {
+        let shapes = random(7, 4000, &[]);
+        assert_eq!(shapes, random(7, 4000, &[]));
+        assert_ne!(shapes, random(8, 4000, &[]));
+        let extents = |shape: &GemmShape| [shape.size.m, shape.size.n, shape.size.k];
+        let all: Vec<usize> = shapes.iter().flat_map(extents).collect();
+        assert!(all.iter().all(|extent| (1..=MOST).contains(extent)));
+        // A half lies below the root of the largest.
+        let below = all.iter().filter(|extent| **extent <= 90).count() as f64 / all.len() as f64;
+        assert!((below - 0.5).abs() < 0.03, "{below}");
+        for layout in Layout::ALL {
+            let of = shapes.iter().filter(|shape| shape.layout == *layout).count();
+            assert!((800..1200).contains(&of), "{layout}: {of}");
+        }
+        let some = random(7, 50, &[Layout::Tn]);
+        assert!(some.iter().all(|shape| shape.layout == Layout::Tn));
+    }
+}

@@ -1,0 +1,363 @@
+//! The command line, and what it asks of each ladder.
+
+use crate::cli::{DeviceChoice, Failure, count};
+use crate::plot;
+use clap::{Parser, ValueEnum};
+use gemm_reference::product::Size;
+use gemm_runtime::SgemmSpec;
+use gemm_runtime::spec::{Block, Op};
+use std::path::{Path, PathBuf};
+
+/// Climb the ladders of reductions and matrix products.
+#[derive(Debug, Parser)]
+#[command(name = "ladder")]
+pub struct LadderOptions {
+    /// The ladder; both without it, and then --n, --block and --op are the reductions'
+    pub ladder: Option<LadderChoice>,
+    /// Where the kernels run
+    #[arg(long, value_enum, default_value_t)]
+    pub device: DeviceChoice,
+    /// The length of the reduced array, or the columns of B and C; 2^20+7 is understood
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
+    pub n: Option<usize>,
+    /// The rows of A and C
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
+    pub m: Option<usize>,
+    /// The columns of A, the rows of B
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
+    pub k: Option<usize>,
+    /// Square products of these sizes
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = count,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["m", "k"]
+    )]
+    pub size: Vec<usize>,
+    /// Batches of so many products, each of that size: every stage with `batch: strided`, beside
+    /// cublasSgemmStridedBatched. Results are checked, of large batches those of some products, the first
+    /// and the last among them
+    #[arg(long, value_parser = count, allow_negative_numbers = true)]
+    pub batch: Option<usize>,
+    /// Threads of a reduction's block; or, of products, the block widths (16,32) of the stages
+    /// that have both
+    #[arg(long, value_delimiter = ',')]
+    pub block: Vec<u32>,
+    /// The operator of the reductions: sum, prod, max or min
+    #[arg(long)]
+    pub op: Option<Op>,
+    /// The array to reduce, or the two matrices to multiply, as float32 .npy files
+    #[arg(long, num_args = 1..=2, value_name = "NPY")]
+    pub input: Vec<PathBuf>,
+    /// One JSON object a line instead of tables; null is what does not apply, and numbers that JSON
+    /// lacks are "inf", "-inf" and "nan"
+    #[arg(long, conflicts_with = "source")]
+    pub json: bool,
+    /// Print the CUDA C of a stage, by number or name, and run nothing
+    #[arg(long, value_name = "STAGE")]
+    pub source: Option<String>,
+    /// Draw the result into .svg or .png files, separated by commas: `--plot a.svg,a.png`
+    #[arg(long, value_name = "FILE", value_delimiter = ',', conflicts_with = "source")]
+    pub plot: Vec<PathBuf>,
+    /// Write the book of all stages into this folder: a page for each, which says why it is as fast as it is
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = [
+            "source", "json", "plot", "ladder", "device", "n", "m", "k", "size", "batch", "block", "op",
+            "input", "seed",
+        ]
+    )]
+    pub html: Option<PathBuf>,
+    /// The seed of the random operands; a new one without it
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+/// A ladder, as said on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LadderChoice {
+    /// Reductions of an array to one value.
+    Reduce,
+    /// Matrix products.
+    Sgemm,
+}
+
+/// What is asked of the ladders; at least one of them is there.
+#[derive(Debug)]
+pub struct Jobs {
+    /// The reductions'.
+    pub reduce: Option<ReduceJob>,
+    /// The products'.
+    pub sgemm: Option<SgemmJob>,
+}
+
+/// What is asked of the reductions.
+#[derive(Debug, Default)]
+pub struct ReduceJob {
+    /// Of all stages.
+    pub op: Op,
+    /// Threads of a block; the catalogue's where it is `None`.
+    pub block: Option<u32>,
+    /// What is reduced.
+    pub input: ReduceInput,
+    /// Files to draw the result into.
+    pub plots: Vec<PathBuf>,
+}
+
+/// The array to reduce.
+#[derive(Debug, Default)]
+pub enum ReduceInput {
+    /// Random, of a length that suits the device.
+    #[default]
+    Default,
+    /// Random.
+    Random(usize),
+    /// A file.
+    File(PathBuf),
+}
+
+/// What is asked of the products.
+#[derive(Debug, Default)]
+pub struct SgemmJob {
+    /// Widths for the stages that have several; empty for the catalogue's.
+    pub blocks: Vec<u32>,
+    /// How many products a batch has; `None` for single products.
+    pub batch: Option<usize>,
+    /// What is multiplied.
+    pub input: SgemmInput,
+    /// Files to draw the result into.
+    pub plots: Vec<PathBuf>,
+}
+
+/// The matrices to multiply.
+#[derive(Debug, Default)]
+pub enum SgemmInput {
+    /// Random, of sizes that suit the device.
+    #[default]
+    Default,
+    /// Random.
+    Random(Vec<Size>),
+    /// Two files.
+    Files(PathBuf, PathBuf),
+}
+
+impl LadderOptions {
+    /// Sorts the options by ladder.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for options that do not go together.
+    pub fn jobs(&self) -> Result<Jobs, Failure> {
+        // Without a ladder named, `--n` is a product's where its other extents are given.
+        let product_extents = self.m.is_some() || self.k.is_some();
+        let reduce = match self.ladder {
+            Some(LadderChoice::Sgemm) => None,
+            named => {
+                if named.is_some() {
+                    refuse(product_extents, "--m and --k", "sgemm")?;
+                    refuse(!self.size.is_empty(), "--size", "sgemm")?;
+                    refuse(self.input.len() > 1, "a second --input", "sgemm")?;
+                    refuse(self.batch.is_some(), "--batch", "sgemm")?;
+                }
+                let n = self.n.filter(|_| named.is_some() || !product_extents);
+                Some(self.reduce_job(n)?)
+            }
+        };
+        let sgemm = match self.ladder {
+            Some(LadderChoice::Reduce) => None,
+            named => {
+                if named.is_some() {
+                    refuse(self.op.is_some(), "--op", "reduce")?;
+                }
+                Some(self.sgemm_job(named.is_some())?)
+            }
+        };
+        Ok(Jobs { reduce, sgemm })
+    }
+
+    /// The files into which a ladder is drawn, each of which can be written.
+    fn plots(&self, ladder: &str) -> Result<Vec<PathBuf>, Failure> {
+        let both = self.ladder.is_none();
+        let own = |path: &PathBuf| {
+            let path = if both { suffixed(path, ladder) } else { path.clone() };
+            plot::check_path(&path)?;
+            Ok(path)
+        };
+        self.plot.iter().map(own).collect()
+    }
+
+    fn reduce_job(&self, n: Option<usize>) -> Result<ReduceJob, Failure> {
+        let block = match self.block[..] {
+            [] => None,
+            [block] => Some(block),
+            _ => return usage("the reductions take one --block"),
+        };
+        let input = match (&self.input[..], n) {
+            ([path], None) => ReduceInput::File(path.clone()),
+            ([_], Some(_)) => return usage("--n and --input: the file says how long it is"),
+            (_, Some(n)) => ReduceInput::Random(n),
+            (_, None) => ReduceInput::Default,
+        };
+        Ok(ReduceJob {
+            op: self.op.unwrap_or_default(),
+            block,
+            input,
+            plots: self.plots("reduce")?,
+        })
+    }
+
+    fn sgemm_job(&self, named: bool) -> Result<SgemmJob, Failure> {
+        let extents = [self.m, self.n, self.k];
+        let any = if named {
+            extents.iter().any(Option::is_some)
+        } else {
+            extents[0].or(extents[2]).is_some()
+        };
+        let products = named || self.input.len() == 2;
+        if products && !self.input.is_empty() && (any || !self.size.is_empty()) {
+            return usage("--input and a size: the files say how large they are");
+        }
+        if products && !self.input.is_empty() && self.batch.is_some() {
+            return usage("--input and --batch: the files hold one product");
+        }
+        if self.batch == Some(0) {
+            return usage("--batch 0: there is nothing to multiply. Give at least 1");
+        }
+        let sizes = match extents {
+            _ if !self.size.is_empty() && named && any => {
+                return usage("--size and --n: give one of them");
+            }
+            _ if !self.size.is_empty() => self.size.iter().map(|&n| Size::square(n)).collect(),
+            [Some(m), Some(n), Some(k)] => vec![Size { m, n, k }],
+            _ if any => return usage("a product needs all of --m, --n and --k, or --size"),
+            _ => Vec::new(),
+        };
+        if let Some(Size { m, n, k }) = sizes.iter().find(|size| size.m == 0 || size.n == 0) {
+            return usage(format!(
+                "a product of {m} x {n} x {k} has no elements. Give at least 1 row and 1 column"
+            ));
+        }
+        let input = match &self.input[..] {
+            [_] if named => return usage("a product needs two files: --input a.npy b.npy"),
+            [a, b] => SgemmInput::Files(a.clone(), b.clone()),
+            _ if sizes.is_empty() => SgemmInput::Default,
+            _ => SgemmInput::Random(sizes),
+        };
+        let blocks = if named { self.block.clone() } else { Vec::new() };
+        for &width in &blocks {
+            SgemmSpec::default().block(Block::new(width, width)).plan()?;
+        }
+        Ok(SgemmJob { blocks, batch: self.batch, input, plots: self.plots("sgemm")? })
+    }
+}
+
+fn usage<T>(message: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Usage(message.into()))
+}
+
+fn refuse(given: bool, what: &str, ladder: &str) -> Result<(), Failure> {
+    if given { usage(format!("{what}: an option of `ladder {ladder}`")) } else { Ok(()) }
+}
+
+/// `plot.svg` as `plot-reduce.svg`.
+fn suffixed(path: &Path, name: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{name}.{extension}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jobs(line: &str) -> Result<Jobs, String> {
+        let words = std::iter::once("ladder").chain(line.split_whitespace());
+        let options = LadderOptions::try_parse_from(words).map_err(|e| e.to_string())?;
+        options.jobs().map_err(|e| e.to_string())
+    }
+
+    fn error(line: &str) -> String {
+        jobs(line).expect_err(line)
+    }
+
+    #[test]
+    fn without_a_ladder_both_run() {
+        let jobs = jobs("").expect("both");
+        assert!(matches!(jobs.reduce, Some(ReduceJob { input: ReduceInput::Default, .. })));
+        assert!(matches!(jobs.sgemm, Some(SgemmJob { input: SgemmInput::Default, .. })));
+    }
+
+    #[test]
+    fn without_a_ladder_n_goes_with_its_companions() {
+        let reductions = jobs("--n 100 --block 64 --op max --plot p.svg,p.png").expect("sound");
+        let job = reductions.reduce.expect("a reduction");
+        assert!(matches!(job.input, ReduceInput::Random(100)));
+        assert_eq!((job.block, job.op), (Some(64), Op::Max));
+        assert_eq!(job.plots, [Path::new("p-reduce.svg"), Path::new("p-reduce.png")]);
+        assert!(matches!(reductions.sgemm.map(|j| j.input), Some(SgemmInput::Default)));
+
+        let products = jobs("--m 1 --n 2 --k 3").expect("sound");
+        assert!(matches!(products.reduce.map(|j| j.input), Some(ReduceInput::Default)));
+        let Some(SgemmInput::Random(sizes)) = products.sgemm.map(|job| job.input) else {
+            panic!("random matrices");
+        };
+        assert_eq!(sizes, [Size { m: 1, n: 2, k: 3 }]);
+    }
+
+    #[test]
+    fn products_take_sizes_and_blocks() {
+        let job = jobs("sgemm --size 16,32 --block 16,32").expect("sound").sgemm.expect("a job");
+        let SgemmInput::Random(sizes) = job.input else { panic!("random matrices") };
+        assert_eq!(sizes, [Size::square(16), Size::square(32)]);
+        assert_eq!((&job.blocks[..], job.batch), (&[16, 32][..], None));
+        let job = jobs("--size 16 --batch 2^12").expect("sound").sgemm.expect("a job");
+        assert_eq!(job.batch, Some(4096));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        assert!(error("reduce --m 3").contains("ladder sgemm"));
+        assert!(error("sgemm --op max").contains("ladder reduce"));
+        assert!(error("sgemm --m 3").contains("all of"));
+        assert!(error("sgemm --input a.npy").contains("two files"));
+        assert!(error("sgemm --size 8 --input a.npy b.npy").contains("how large"));
+        assert!(error("sgemm --m 3 --input a.npy b.npy").contains("how large"));
+        assert!(error("--m 1 --n 2 --k 3 --input a.npy b.npy").contains("how large"));
+        assert!(error("--input a.npy b.npy --m 5").contains("how large"));
+        assert!(error("sgemm --block 16,48").contains("`block: 48x48` is 48"));
+        assert!(error("sgemm --source 17 --plot p.svg").contains("cannot be used with"));
+        assert!(error("sgemm --source 17 --json").contains("cannot be used with"));
+        assert!(error("reduce --n 8 --input a.npy").contains("how long"));
+        assert!(error("reduce --block 64,128").contains("one --block"));
+        assert!(error("reduce --plot p.svg,p.pdf").contains(".svg or .png"));
+        assert!(error("reduce --plot nowhere/p.svg").contains("no directory nowhere"));
+        // The book is of all stages, at shapes of its own, on the simulator.
+        let options = <LadderOptions as clap::CommandFactory>::command();
+        let others = options.get_arguments().filter_map(|argument| argument.get_long());
+        let others: Vec<&str> = others.filter(|other| !["html", "help"].contains(other)).collect();
+        assert!(others.len() > 10, "{others:?}");
+        for other in others {
+            let value = match other {
+                "json" => "",
+                "device" => "simulator",
+                "op" => "max",
+                _ => "5",
+            };
+            let error = error(&format!("--html book --{other} {value}"));
+            assert!(error.contains("cannot be used with"), "{other}: {error}");
+        }
+        assert!(error("reduce --html book").contains("cannot be used with"));
+        for line in ["sgemm --size 8,0", "sgemm --m 0 --n 2 --k 3", "--m 2 --n 0 --k 3"] {
+            assert!(error(line).contains("has no elements. Give at least 1"), "{line}");
+        }
+        assert!(jobs("sgemm --m 2 --n 3 --k 0").is_ok(), "sums of nothing are 0");
+        assert!(error("reduce --op mean").contains("`mean`"));
+        assert!(error("reduce --batch 3").contains("ladder sgemm"));
+        assert!(error("sgemm --batch 0").contains("nothing to multiply. Give at least 1"));
+        assert!(error("sgemm --batch 2 --input a.npy b.npy").contains("one product"));
+        for line in ["--n -1", "sgemm --size 8,-1"] {
+            assert!(error(line).contains("`-1` is negative"), "{}", error(line));
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What the example programs share: command lines, input, measurements on a
+//! GPU, and how results are shown.
+
+pub mod change;
+pub mod cli;
+pub mod data;
+pub mod epilogue;
+pub mod family;
+pub mod gpu;
+pub mod grid;
+pub mod ladder;
+pub mod lower_bound;
+pub mod npy;
+pub mod operands;
+pub mod peer;
+pub mod plot;
+pub mod predict;
+pub mod products;
+pub mod progress;
+pub mod report;
+pub mod rows;
+pub mod sample;
+pub mod scale;
+pub mod table;
+pub mod timing;
+pub mod tune;
+
+/// The programs of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

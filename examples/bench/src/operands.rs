@@ -1,0 +1,372 @@
+//! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
+
+use crate::epilogue::EpilogueArgs;
+use crate::gpu::{Gpu, GpuReference, failed};
+use crate::products::{Matrices, Products, turned};
+use cudarc::driver::{CudaSlice, CudaView};
+use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
+use gemm_reference::beside::plain;
+use gemm_reference::product::{Size, Truth, Verdict, transposed};
+use gemm_runtime::{Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A and B, or those of a batch, and what their products ought to be.
+pub struct Operands<'h> {
+    products: Products,
+    a: Source<'h>,
+    b: Source<'h>,
+    /// A·B in `f64` of the products that are checked, one after the other.
+    truth: Truth,
+    /// Which these are.
+    checked: Vec<usize>,
+    /// Room for the result of cuBLAS; none on the simulator.
+    pub blas_c: Option<CudaSlice<f32>>,
+}
+
+/// A matrix of the host, row after row, or those of a batch, and the packed forms on the device so far.
+struct Source<'h> {
+    elements: &'h [f32],
+    batch: Option<usize>,
+    rows: usize,
+    cols: usize,
+    by_row: Option<DeviceArray>,
+    by_column: Option<DeviceArray>,
+}
+
+/// Elements on a device: as cuBLAS takes them too, where there is a GPU.
+enum DeviceArray {
+    Simulated(Buffer),
+    Gpu(CudaSlice<f32>),
+}
+
+impl DeviceArray {
+    fn new(device: &Device, elements: &[f32]) -> Result<Self, Error> {
+        let Some(gpu) = Gpu::new(device) else {
+            return Ok(Self::Simulated(device.upload(elements)?));
+        };
+        let slice = match elements {
+            [] => gpu.stream.alloc_zeros(1),
+            elements => gpu.stream.clone_htod(elements),
+        };
+        Ok(Self::Gpu(slice.map_err(failed("copying an operand to the GPU"))?))
+    }
+
+    fn view(&self, batch: Option<usize>, rows: usize, cols: usize) -> Result<MatrixRef<'_>, Error> {
+        match (self, batch) {
+            (Self::Simulated(buffer), None) => MatrixRef::new(buffer, rows, cols),
+            (Self::Simulated(buffer), Some(n)) => MatrixRef::batch(buffer, n, rows, cols),
+            (Self::Gpu(slice), None) => MatrixRef::new(slice, rows, cols),
+            (Self::Gpu(slice), Some(n)) => MatrixRef::batch(slice, n, rows, cols),
+        }
+    }
+}
+
+impl<'h> Source<'h> {
+    fn new(elements: &'h [f32], batch: Option<usize>, rows: usize, cols: usize) -> Self {
+        Self { elements, batch, rows, cols, by_row: None, by_column: None }
+    }
+
+    /// Where the elements of a product's matrix are.
+    fn elements(&self, product: usize) -> Range<usize> {
+        let each = self.rows * self.cols;
+        product * each..(product + 1) * each
+    }
+
+    /// The elements as they lie.
+    fn lying(&self, by_column: bool) -> Cow<'h, [f32]> {
+        match by_column {
+            false => Cow::Borrowed(self.elements),
+            true => {
+                let each = self.elements.chunks_exact((self.rows * self.cols).max(1));
+                let each = each.flat_map(|matrix| transposed(matrix, self.rows, self.cols));
+                Cow::Owned(each.collect())
+            }
+        }
+    }
+
+    /// The numbers of lines and of elements of one.
+    fn lines(&self, by_column: bool) -> (usize, usize) {
+        if by_column { (self.cols, self.rows) } else { (self.rows, self.cols) }
+    }
+
+    /// Puts a packed form on the device, if it is not there yet.
+    fn bring(&mut self, device: &Device, by_column: bool) -> Result<(), Error> {
+        if self.form(by_column).is_none() {
+            let array = Some(DeviceArray::new(device, &self.lying(by_column))?);
+            if by_column { self.by_column = array } else { self.by_row = array }
+        }
+        Ok(())
+    }
+
+    fn form(&self, by_column: bool) -> Option<&DeviceArray> {
+        if by_column { self.by_column.as_ref() } else { self.by_row.as_ref() }
+    }
+
+    /// A form that has been brought.
+    fn brought(&self, by_column: bool) -> Result<&DeviceArray, Error> {
+        let none = || Error::Internal("an operand in a form that was not asked for".to_owned());
+        self.form(by_column).ok_or_else(none)
+    }
+
+    /// The matrix for a kernel.
+    fn placed(&self, device: &Device, by_column: bool, pitched: bool) -> Result<Placed<'_>, Error> {
+        let (lines, line) = self.lines(by_column);
+        if pitched {
+            let lying = self.lying(by_column);
+            let matrices = Matrices::new(device, &lying, self.batch, (lines, line), true)?;
+            return Ok(Placed::Pitched(matrices, by_column));
+        }
+        let view = self.brought(by_column)?.view(self.batch, lines, line)?;
+        Ok(Placed::Packed(turned(view, by_column)))
+    }
+}
+
+/// A, B and C in the form that one kernel takes.
+pub struct Launchable<'o> {
+    a: Placed<'o>,
+    b: Placed<'o>,
+    c: Matrices,
+    beside: EpilogueArgs,
+}
+
+/// What is to be read.
+enum Placed<'o> {
+    /// Lines one after the other.
+    Packed(MatrixRef<'o>),
+    /// Lines, columns or rows, padded to 16 bytes.
+    Pitched(Matrices, bool),
+}
+
+impl Placed<'_> {
+    fn view(&self) -> Result<MatrixRef<'_>, Error> {
+        match self {
+            // As it is, in a shorter life.
+            Self::Packed(view) => Ok(view.t().t()),
+            Self::Pitched(lines, by_column) => Ok(turned(lines.view()?, *by_column)),
+        }
+    }
+}
+
+impl<'h> Operands<'h> {
+    /// Uploads the matrices and multiplies them in `f64`.
+    ///
+    /// # Errors
+    /// Those of uploads, and of the reference.
+    pub fn new(
+        device: &Device,
+        a: &'h [f32],
+        b: &'h [f32],
+        products: Products,
+    ) -> Result<Self, Error> {
+        let Size { m, n, k } = products.size;
+        let mut left = Source::new(a, products.batch, m, k);
+        let mut right = Source::new(b, products.batch, k, n);
+        left.bring(device, false)?;
+        right.bring(device, false)?;
+        let blas_c = match Gpu::new(device) {
+            None => None,
+            Some(gpu) => {
+                let c = gpu.stream.alloc_zeros((products.count() * m * n).max(1));
+                Some(c.map_err(failed("allocating a result"))?)
+            }
+        };
+        let checked = products.checked();
+        let truth = truth(device, (&left, &right), products.size, &checked)?;
+        Ok(Self { products, a: left, b: right, truth, checked, blas_c })
+    }
+
+    /// What is multiplied.
+    pub fn products(&self) -> Products {
+        self.products
+    }
+
+    /// Judges sums in an arithmetic by the products that are checked, see [`Products::checked`].
+    pub fn judge(&self, c: &[f32], arith: Arith) -> Verdict {
+        if self.checked.len() == self.products.count() {
+            return self.truth.judge_in(c, arith);
+        }
+        let each = self.products.size.m * self.products.size.n;
+        let of = |product: &usize| c.get(product * each..(product + 1) * each).unwrap_or_default();
+        let some: Vec<&[f32]> = self.checked.iter().map(of).collect();
+        self.truth.judge_in(&some.concat(), arith)
+    }
+
+    /// Puts the operands on the device as a kernel takes them.
+    ///
+    /// # Errors
+    /// Those of uploads.
+    pub fn bring(&mut self, device: &Device, spec: &SgemmSpec) -> Result<(), Error> {
+        self.a.bring(device, spec.layout.transposes_a())?;
+        self.b.bring(device, spec.layout.transposes_b())
+    }
+
+    /// The operands for a kernel, which have been [brought](Self::bring) for its spec.
+    ///
+    /// # Errors
+    /// Those of allocations.
+    pub fn launchable(&self, device: &Device, spec: &SgemmSpec) -> Result<Launchable<'_>, Error> {
+        let Products { size: Size { m, n, .. }, batch } = self.products;
+        let a = self.a.placed(device, spec.layout.transposes_a(), spec.pitched)?;
+        let b = self.b.placed(device, spec.layout.transposes_b(), spec.pitched)?;
+        let beside = EpilogueArgs::new(device, spec, self.products)?;
+        let c = Matrices::new(device, &beside.c_before(), batch, (m, n), spec.pitched)?;
+        Ok(Launchable { a, b, c, beside })
+    }
+
+    /// A and B as cuBLAS takes them for a layout, which have been brought for it; none on the simulator.
+    pub fn slices(&self, layout: Layout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
+        let a = self.a.form(layout.transposes_a());
+        match (a, self.b.form(layout.transposes_b())) {
+            (Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => Some((a, b)),
+            _ => None,
+        }
+    }
+
+    /// Launches a kernel on a result that was all NaN, unless the kernel reads it, and judges what it wrote:
+    /// the sums against `f64`, and what it stores for sums to the bit.
+    ///
+    /// # Errors
+    /// Those of the launch and of copies.
+    pub fn check(
+        &self,
+        launchable: &mut Launchable<'_>,
+        kernel: &Sgemm<ByName>,
+        device: &Device,
+    ) -> Result<(Verdict, Launched), Error> {
+        launchable.fill(device)?;
+        let launched = launchable.launch(kernel, device)?;
+        let c = device.download(&launchable.c.view()?)?;
+        let arith = launchable.beside.spec().arith;
+        let Some(plain) = plain(launchable.beside.spec()) else {
+            return Ok((self.judge(&c, arith), launched));
+        };
+        let mut sums = self.launchable(device, &plain)?;
+        sums.fill(device)?;
+        sums.launch(&Sgemm::new(plain)?, device)?;
+        let sums = device.download(&sums.c.view()?)?;
+        Ok((launchable.beside.judge(&sums, &c, self.judge(&sums, arith))?, launched))
+    }
+}
+
+/// The products that are checked, in `f64`, one after the other.
+fn truth(
+    device: &Device,
+    (a, b): (&Source<'_>, &Source<'_>),
+    size: Size,
+    checked: &[usize],
+) -> Result<Truth, Error> {
+    let reference = Gpu::new(device).map(GpuReference::new);
+    let mut all = Truth { k: size.k, values: Vec::new(), magnitudes: Vec::new() };
+    for &product in checked {
+        let (of_a, of_b) = (a.elements(product), b.elements(product));
+        let (host_a, host_b) = (&a.elements[of_a.clone()], &b.elements[of_b.clone()]);
+        let one = match (&reference, a.form(false), b.form(false)) {
+            (Some(reference), Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => {
+                let (a, b): (CudaView<'_, f32>, CudaView<'_, f32>) = (a.slice(of_a), b.slice(of_b));
+                reference.product((&a, host_a), (&b, host_b), size)?
+            }
+            _ => Truth::on_host(host_a, host_b, size),
+        };
+        all.values.extend(one.values);
+        all.magnitudes.extend(one.magnitudes);
+    }
+    Ok(all)
+}
+
+impl Launchable<'_> {
+    /// What lies beside A and B.
+    pub fn beside(&self) -> &EpilogueArgs {
+        &self.beside
+    }
+
+    /// Makes every element of the result a NaN, which what is not written stays, or what the kernel reads.
+    fn fill(&mut self, device: &Device) -> Result<(), Error> {
+        self.c.fill(device, &self.beside.c_before())
+    }
+
+    /// Launches a kernel on them.
+    ///
+    /// # Errors
+    /// Those of the launch.
+    pub fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
+        let (a, b, mut c) = (self.a.view()?, self.b.view()?, self.c.view_mut()?);
+        self.beside.launch(kernel, device, (&a, &b), &mut c)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRODUCTS: Products = Products { size: Size::new(5, 6, 7), batch: Some(12) };
+
+    /// Random operands, and what a spec stores for them.
+    fn multiplied(
+        spec: &SgemmSpec,
+        test: impl FnOnce(&Device, &mut Operands<'_>, &EpilogueArgs, Vec<f32>),
+    ) {
+        let device = Device::simulator();
+        let [a, b, _] = PRODUCTS.elements().expect("few");
+        let (a, b) = (crate::data::uniform(1, a, -1.0, 1.0), crate::data::uniform(2, b, -1.0, 1.0));
+        let mut operands = Operands::new(&device, &a, &b, PRODUCTS).expect("room");
+        operands.bring(&device, spec).expect("room");
+        let mut launchable = operands.launchable(&device, spec).expect("room");
+        let kernel = Sgemm::new(spec.clone()).expect("a sound spec");
+        let (verdict, _) = operands.check(&mut launchable, &kernel, &device).expect("it runs");
+        assert!(verdict.ok, "`{spec}`: {verdict:?}");
+        let c = device.download(&launchable.c.view().expect("its own")).expect("its own");
+        let beside = EpilogueArgs::new(&device, spec, PRODUCTS).expect("room");
+        drop(launchable);
+        test(&device, &mut operands, &beside, c);
+    }
+
+    #[test]
+    fn of_a_sample_each_product_is_compared_with_its_own() {
+        let spec = "layout: tt, tile: 8x8x8, thread: 2x2, pitched, batch: strided";
+        multiplied(&spec.parse().expect("sound"), |_, operands, _, c| {
+            let all = operands.truth.clone();
+            operands.checked = vec![0, 7, 11];
+            let some = |values: &[f64]| {
+                let each = values.chunks(30).enumerate();
+                let some = each.filter(|(product, _)| [0, 7, 11].contains(product));
+                some.flat_map(|(_, values)| values.to_vec()).collect()
+            };
+            let (values, magnitudes) = (some(&all.values), some(&all.magnitudes));
+            operands.truth = Truth { k: all.k, values, magnitudes };
+            assert!(operands.judge(&c, Arith::F32).ok);
+            assert!(!operands.judge(&c[..c.len() - 1], Arith::F32).ok, "a product is not there");
+            for (product, seen) in [(0, true), (1, false), (7, true), (11, true)] {
+                let mut c = c.clone();
+                c[product * 30 + 29] += 0.1;
+                assert_eq!(operands.judge(&c, Arith::F32).ok, !seen, "{product}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_is_stored_beside_a_product_is_judged_by_its_own_matrices() {
+        let spec = "tile: 8x8x8, thread: 2x2, batch: strided, scaled, \
+                    epilogue: |acc, bias[n], residual[m, n], c[m, n]| acc + bias - residual + c";
+        multiplied(&spec.parse().expect("sound"), |device, operands, beside, c| {
+            let spec = plain(beside.spec()).expect("an epilogue");
+            let mut sums = operands.launchable(device, &spec).expect("room");
+            sums.launch(&Sgemm::new(spec).expect("sound"), device).expect("it runs");
+            let sums = device.download(&sums.c.view().expect("its own")).expect("its own");
+            let judge = |c: &[f32]| {
+                beside
+                    .judge(&sums, c, operands.judge(&sums, Arith::F32))
+                    .expect("the simulator runs")
+                    .ok
+            };
+            assert!(judge(&c));
+            for product in PRODUCTS.spread(8) {
+                let mut wrong = c.clone();
+                wrong[product * 30 + 17] = f32::NAN;
+                assert!(!judge(&wrong), "{product}");
+            }
+            // That of another product is wrong.
+            assert!(!judge(&[&c[30..], &c[..30]].concat()));
+        });
+    }
+}

@@ -1,0 +1,223 @@
+//! What the launches of a product ask for that is too large to simulate.
+//!
+//! Blocks of whole tiles do the same, and so do all tiles of K but the first and the last few. So each counter of a launch
+//! is linear in each extent, as long as what an extent leaves of a tile stays: a few small shapes with the same remainders
+//! say what it is at a large one.
+
+use super::LaunchCounts;
+use crate::cli::Failure;
+use crate::data;
+use crate::epilogue::launch_once;
+use crate::sample::compiled;
+use gemm_dsl::Family;
+use gemm_dsl::ir::VerifiedProgram;
+use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
+use gemm_dsl::spec::{Copies, SgemmSpec, Split};
+use gemm_dsl::target::arch::WARP;
+use gemm_perf::{Launch, Reads, Waits, Work};
+use gemm_reference::product::Size;
+use gemm_runtime::{Device, Error, Launched, LaunchedStep};
+
+/// Counts do not depend on the elements.
+const SEED: u64 = 1;
+
+/// Rows of a sample are no shorter, in elements: two that share a line of a cache would count for one.
+const LINE: usize = 32;
+
+/// Bytes of an instruction of machine code.
+const INSTRUCTION: f64 = 16.0;
+
+/// Terms of K at least in which a kernel without tiles does what it does in many.
+const NAIVE_DEPTH: usize = 64;
+
+/// Extents that are simulated instead of another one, with what each counts for.
+type ExtentSamples = Vec<(usize, f64)>;
+
+/// Two extents for one that is larger than both.
+pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples {
+    if extent <= second {
+        return vec![(extent, 1.0)];
+    }
+    let at = (extent - first) as f64 / (second - first) as f64;
+    vec![(first, 1.0 - at), (second, at)]
+}
+
+/// Along rows or columns: whole tiles and what is left. Of a launch that is all there is, blocks of whole tiles count
+/// alike and there is nothing beside them: one stands for all.
+fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
+    let whole = tile * LINE.div_ceil(tile);
+    let left = extent % whole;
+    if alone && left == 0 && extent > 0 {
+        return vec![(whole, (extent / whole) as f64)];
+    }
+    line(extent, [left + whole, left + 2 * whole])
+}
+
+/// Along K: from where all stages of a pipeline are full.
+fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
+    let depth = plan.depth() as usize;
+    let (depth, first) = match plan.shape() {
+        Shape::Naive(_) => (depth * NAIVE_DEPTH, 1),
+        Shape::Direct(_) => (depth, 2),
+        Shape::Tiled(tiled) => match tiled.pipeline() {
+            Pipeline::Async { stages, .. } => (depth, 2 * stages as usize),
+            Pipeline::Single | Pipeline::Prefetch | Pipeline::DoubleBuffer => (depth, 4),
+        },
+        Shape::Tensor(_) => (depth, 2 * plan.spec().stages.unwrap_or(1) as usize),
+    };
+    let left = extent % depth;
+    line(extent, [left + first * depth, left + 2 * first * depth])
+}
+
+/// The launches of a product of this size on so many multiprocessors, but for their registers. What blocks that share tiles
+/// evenly (`stream_k`) do for their parts is counted as the traffic of these alone.
+///
+/// # Errors
+/// What the simulator finds.
+pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCounts>, Failure> {
+    let plan = spec.plan().map_err(Error::from)?;
+    let (rows, cols) = plan.block_tile();
+    let (rows, cols) = (rows as usize * plan.cluster() as usize, cols as usize);
+    let tiles = (size.m.div_ceil(rows) * size.n.div_ceil(cols)) as f64;
+    let slots = f64::from(sms * plan.blocks_per_sm());
+    let mut simulated = spec.clone();
+    // How blocks share K depends on how many tiles there are: what is simulated has fewer.
+    if simulated.split_k == Split::Auto {
+        simulated.split_k = Split::Ranges(((slots / tiles) as u32).max(1));
+    }
+    simulated.stream_k = false;
+    let program = simulated.program().map_err(Error::from)?;
+    let alone = program.launched().count() == 1 && spec.batch.is_none();
+    let along = [
+        along_tiles(size.m, rows, alone),
+        along_tiles(size.n, cols, alone),
+        along_depth(size.k, &plan),
+    ];
+    let device = Device::simulator_compiled();
+    let mut all: Vec<LaunchCounts> = Vec::new();
+    for &(m, of_m) in &along[0] {
+        for &(n, of_n) in &along[1] {
+            for &(k, of_k) in &along[2] {
+                let a = data::uniform(SEED, m * k, -1.0, 1.0);
+                let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
+                let launched = launch_once(&device, &simulated, (&a, &b), Size { m, n, k })?;
+                add(&mut all, &program, &launched, of_m * of_n * of_k)?;
+            }
+        }
+    }
+    let flops = |launch: &Launch| launch.work.mma_flops + launch.work.wgmma_flops;
+    let by_flops = |a: &&mut LaunchCounts, b: &&mut LaunchCounts| {
+        flops(&a.launch)
+            .total_cmp(&flops(&b.launch))
+            .then(a.launch.work.fma.total_cmp(&b.launch.work.fma))
+    };
+    for other in &mut all {
+        other.launch.reads.once = 32.0 * other.launch.work.sectors;
+    }
+    // Numbers of 32 bits take tensor cores twice as long as those of 16.
+    let bits = spec.arith.format().map_or(16, |format| format.bits());
+    for other in &mut all {
+        let work = &mut other.launch.work;
+        work.mma_flops *= f64::from(bits) / 16.0;
+        work.wgmma_flops *= f64::from(bits) / 16.0;
+    }
+    if let Some(product) = all.iter_mut().max_by(by_flops) {
+        of_product(&mut product.launch, &plan, size);
+        if plan.persistent() {
+            let launch = &mut product.launch;
+            launch.waits.rounds *= tiles / launch.blocks.min(slots);
+            launch.blocks = launch.blocks.min(slots);
+        }
+        if spec.stream_k {
+            shared_evenly(&mut product.launch, (rows * cols) as f64, (tiles, slots), size.k);
+        }
+    }
+    Ok(all)
+}
+
+/// Blocks of `stream_k`: as many as there are places for, or as pay where tiles are few. Each that does not end with a tile
+/// leaves its part of it, which is read again.
+fn shared_evenly(launch: &mut Launch, sums: f64, (tiles, slots): (f64, f64), terms: usize) {
+    let worth =
+        (1..14).fold(1.0, |root, log| if terms >> (3 + 2 * log) > 0 { 2.0 * root } else { root });
+    let blocks = if tiles < slots { tiles * (slots / tiles).floor().min(worth) } else { slots };
+    let parts = if (tiles / blocks).fract() > 0.0 { blocks } else { 0.0 };
+    launch.waits.rounds *= tiles / blocks;
+    launch.blocks = blocks;
+    launch.waits.part_bytes = 4.0 * sums;
+    launch.waits.parts = match parts > 0.0 {
+        true => (blocks / tiles).max(2.0),
+        false => 0.0,
+    };
+    let bytes = 2.0 * launch.waits.part_bytes * parts;
+    launch.work.sectors += bytes / 32.0;
+    launch.work.lines += bytes / 128.0;
+}
+
+/// What blocks of the launch that multiplies wait for, and what they read.
+fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
+    let [m, n, k] = [size.m, size.n, size.k].map(|extent| extent as f64);
+    let (rows, cols) = plan.block_tile();
+    let (rows, cols) = (f64::from(rows), f64::from(cols));
+    let spec = plan.spec();
+    let (ahead, barriers) = match plan.shape() {
+        Shape::Tiled(tiled) => match tiled.pipeline() {
+            Pipeline::Single => (0, 2.0),
+            Pipeline::Prefetch | Pipeline::DoubleBuffer => (1, 1.0),
+            Pipeline::Async { stages, .. } => (stages - 1, 1.0),
+        },
+        Shape::Tensor(_) if spec.copy == Copies::Tma => (spec.stages.unwrap_or(1) - 1, 1.0),
+        Shape::Naive(_) | Shape::Direct(_) | Shape::Tensor(_) => (0, 2.0),
+    };
+    let staged = matches!(plan.shape(), Shape::Tiled(_) | Shape::Tensor(_));
+    if staged {
+        let tiles = (m / rows).ceil() * (n / cols).ceil();
+        let ranges = (launch.blocks / tiles).max(1.0);
+        let rounds = (k / f64::from(plan.depth()) / ranges).ceil();
+        launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers, ..Waits::default() };
+        if matches!(plan.shape(), Shape::Tiled(_)) {
+            let warps = launch.blocks * f64::from(launch.threads.div_ceil(WARP));
+            let unrolled = plan.unroll().map_or(1.0, |by| f64::from(by) / f64::from(plan.depth()));
+            let of_round = launch.work.instructions / warps / rounds;
+            launch.waits.code = INSTRUCTION * of_round * unrolled.min(1.0);
+        }
+    } else {
+        // Of what threads of a block read alike, all but the first find it in the cache of their multiprocessor.
+        let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
+        launch.work.sectors = launch.work.sectors.min(once);
+    }
+    let bytes = match spec.arith.format().filter(|_| matches!(plan.shape(), Shape::Tensor(_))) {
+        Some(_) => 2.0 * f64::from(spec.arith.planes()),
+        None => 4.0,
+    };
+    launch.reads = Reads {
+        tiles: [(m / rows).ceil(), (n / cols).ceil()],
+        strips: [rows * k * bytes, cols * k * bytes],
+        raster: f64::from(plan.raster().unwrap_or(1)),
+        once: 4.0 * m * n,
+    };
+}
+
+/// What a launch asked for, as compiled.
+pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
+    let (text, compiled) = compiled(step)?;
+    Ok(Work::compiled(text, compiled))
+}
+
+/// Adds what a sample counted, so many times.
+fn add(
+    all: &mut Vec<LaunchCounts>,
+    program: &VerifiedProgram,
+    launched: &Launched,
+    times: f64,
+) -> Result<(), Error> {
+    for (nth, step) in launched.steps().enumerate() {
+        if all.len() <= nth {
+            all.push(LaunchCounts::new(program, step.kernel()));
+        }
+        let counted = &mut all[nth];
+        counted.launch.blocks += times * step.grid().iter().map(|n| f64::from(*n)).product::<f64>();
+        counted.launch.work += work(&step)? * times;
+    }
+    Ok(())
+}

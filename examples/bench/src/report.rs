@@ -1,0 +1,195 @@
+//! One JSON object for each result.
+
+use gemm_runtime::Counters;
+use serde::{Serialize, Serializer};
+use std::io::{self, Write};
+
+/// A stage with its result. What does not apply, or was not measured, is `null`; what JSON has no
+/// number for is one of the strings `"inf"`, `"-inf"` and `"nan"`; a number that a kernel computed in
+/// `f32` is widened.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageRow {
+    /// The ladder: `reduce` or `sgemm`.
+    pub ladder: &'static str,
+    /// The stage's number in the catalogue.
+    pub index: u32,
+    /// The stage's name in the catalogue.
+    pub stage: &'static str,
+    /// The spec as a line of the DSL, without defaults.
+    pub spec: String,
+    /// `simulator`, or the GPU's name.
+    pub device: String,
+    /// The length of a reduction's input; the columns of a product.
+    pub n: usize,
+    /// The value of a reduction; the element of a product that is furthest off.
+    #[serde(serialize_with = "number")]
+    pub result: Option<f64>,
+    /// What it ought to be, computed in `f64`.
+    #[serde(serialize_with = "number")]
+    pub reference: Option<f64>,
+    /// The relative error; of a sum relative to Σ|x|, of a product as `max_err`.
+    #[serde(serialize_with = "number")]
+    pub rel_err: Option<f64>,
+    /// Whether the error is within rounding; `null` for a stage that this device cannot run.
+    pub ok: Option<bool>,
+    /// The median time of a launch on a GPU, in milliseconds.
+    pub time_ms: Option<f64>,
+    /// Bytes of the operands, each once, over that time, in 10^9 bytes a second.
+    pub gb_s: Option<f64>,
+    /// What the simulator counted.
+    pub counters: Option<CounterRow>,
+    /// What only a product has.
+    #[serde(flatten)]
+    pub product: Option<ProductRow>,
+}
+
+/// The part of a [`StageRow`] that only a product has.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProductRow {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+    /// How many products of these extents a batch has; `null` for one product.
+    pub batch: Option<usize>,
+    /// 2·m·n·k, of a batch of all products, over the time, in 10^9 a second.
+    pub gflops: Option<f64>,
+    /// The time of cuBLAS, interleaved in the same run, over the time of the stage.
+    pub vs_cublas: Option<f64>,
+    /// Of a stage with an epilogue: the time of the same line without it, interleaved, in milliseconds.
+    pub plain_ms: Option<f64>,
+    /// What the epilogue adds to that time, in percent of it.
+    pub over_plain_percent: Option<f64>,
+    /// The time of cuBLAS and of a kernel for the epilogue behind it, interleaved, in milliseconds.
+    pub separate_ms: Option<f64>,
+    /// The largest error of an element over that element of |A|·|B|.
+    #[serde(serialize_with = "number")]
+    pub max_err: Option<f64>,
+}
+
+/// The counters that explain a ladder. Barriers are those of a block, all else is of the grid.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[allow(missing_docs, reason = "the counters of the simulator, which documents them")]
+pub struct CounterRow {
+    pub block_barriers: u64,
+    pub warp_barriers: u64,
+    pub divergent_branches: u64,
+    pub shared_bank_conflicts: u64,
+    pub shared_wavefronts: u64,
+    pub global_sectors: u64,
+    pub global_requests: u64,
+    pub instructions: u64,
+    pub fmas: u64,
+    pub shared_loads: u64,
+    pub global_bytes: u64,
+    pub shared_bytes: u64,
+}
+
+impl From<&Counters> for CounterRow {
+    fn from(counters: &Counters) -> Self {
+        Self {
+            block_barriers: counters.block_barriers,
+            warp_barriers: counters.warp_barriers,
+            divergent_branches: counters.divergent_branches,
+            shared_bank_conflicts: counters.shared_bank_conflicts,
+            shared_wavefronts: counters.shared_wavefronts,
+            global_sectors: counters.global_sectors,
+            global_requests: counters.global_requests,
+            instructions: counters.instructions,
+            fmas: counters.fmas,
+            shared_loads: counters.shared_loads,
+            global_bytes: counters.global_bytes(),
+            shared_bytes: counters.shared_bytes(),
+        }
+    }
+}
+
+/// A number, or the name of one that is not finite.
+fn number<S: Serializer>(value: &Option<f64>, out: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(x) if x.is_nan() => out.serialize_str("nan"),
+        Some(x) if x.is_infinite() => out.serialize_str(if *x > 0.0 { "inf" } else { "-inf" }),
+        value => value.serialize(out),
+    }
+}
+
+/// Writes an object as one line.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_line(out: &mut impl Write, row: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, row)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> StageRow {
+        StageRow {
+            ladder: "reduce",
+            index: 3,
+            stage: "items",
+            spec: "items: 2".to_owned(),
+            device: "simulator".to_owned(),
+            n: 10,
+            result: Some(f64::from(0.1_f32)),
+            reference: Some(0.1),
+            rel_err: Some(f64::INFINITY),
+            ok: Some(false),
+            time_ms: None,
+            gb_s: None,
+            counters: Some(CounterRow::from(&Counters::default())),
+            product: None,
+        }
+    }
+
+    fn line(row: &StageRow) -> String {
+        let mut out = Vec::new();
+        write_line(&mut out, row).expect("a vector takes everything");
+        String::from_utf8(out).expect("JSON is text")
+    }
+
+    #[test]
+    fn a_reduction_is_one_object_in_one_line() {
+        let line = line(&row());
+        assert!(
+            line.starts_with(r#"{"ladder":"reduce","index":3,"stage":"items","spec":"items: 2""#)
+        );
+        assert!(line.contains(r#""result":0.10000000149011612,"reference":0.1,"rel_err":"inf""#));
+        assert!(line.contains(r#""time_ms":null"#) && line.contains(r#""block_barriers":0"#));
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(!line.contains("gflops"));
+    }
+
+    #[test]
+    fn what_json_has_no_number_for_is_named() {
+        let row = StageRow { result: Some(f64::NAN), reference: Some(f64::NEG_INFINITY), ..row() };
+        let line = line(&row);
+        assert!(line.contains(r#""result":"nan","reference":"-inf","#), "{line}");
+    }
+
+    #[test]
+    fn a_product_has_its_extents_beside() {
+        let product = ProductRow {
+            m: 4,
+            k: 5,
+            batch: Some(6),
+            gflops: None,
+            vs_cublas: Some(1.5),
+            plain_ms: Some(0.5),
+            over_plain_percent: Some(2.0),
+            separate_ms: None,
+            max_err: Some(0.0),
+        };
+        let line = line(&StageRow { product: Some(product), ..row() });
+        let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!((value["m"].as_u64(), value["n"].as_u64()), (Some(4), Some(10)));
+        assert_eq!(value["batch"].as_u64(), Some(6));
+        assert_eq!(value["vs_cublas"].as_f64(), Some(1.5));
+        assert_eq!(value["over_plain_percent"].as_f64(), Some(2.0));
+        assert!(value["separate_ms"].is_null());
+    }
+}

@@ -1,0 +1,193 @@
+//! The arrays that are folded: random elements, as many as one draws in no time, again and again.
+
+use crate::gpu::{Gpu, failed};
+use cudarc::driver::CudaSlice;
+use fastrand::Rng;
+use gemm_reference::fold::Number;
+use gemm_runtime::half::{bf16, f16};
+use gemm_runtime::spec::DataType;
+use gemm_runtime::{Element, Error};
+use rayon::prelude::*;
+
+/// Elements that are drawn from one generator.
+const CHUNK: usize = 1 << 16;
+
+/// The most bytes that are drawn.
+const MOST_BYTES: usize = 1 << 26;
+
+/// So many elements fewer: an array whose rows are a power of two then has no two equal ones.
+const FEWER: usize = 3;
+
+/// The elements of an array: `period` of them, again and again. Floats are uniform in −1..1, integers in all of
+/// their range.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    element: DataType,
+    bytes: Vec<u8>,
+}
+
+/// An element that is folded, of which there are tiles.
+pub trait TileElement: Element {
+    /// The element that begins with these bytes, the least significant first.
+    fn of_bytes(bytes: &[u8]) -> Self;
+
+    /// Its bits, as a number of as many.
+    fn bits(self) -> u64;
+}
+
+macro_rules! tiled {
+    ($($element:ty),*) => {
+        $(
+            impl TileElement for $element {
+                fn of_bytes(bytes: &[u8]) -> Self {
+                    let mut own = [0; size_of::<Self>()];
+                    own.copy_from_slice(&bytes[..size_of::<Self>()]);
+                    Self::from_le_bytes(own)
+                }
+
+                fn bits(self) -> u64 {
+                    let mut all = [0; 8];
+                    all[..size_of::<Self>()].copy_from_slice(&self.to_le_bytes());
+                    u64::from_le_bytes(all)
+                }
+            }
+        )*
+    };
+}
+tiled!(f32, f64, f16, bf16, i8, u8, i32, u32, i64, u64);
+
+impl Tile {
+    /// The tile of an array of so many elements.
+    pub fn new(element: DataType, seed: u64, len: usize) -> Self {
+        let period = len.min(MOST_BYTES / element.elem().size() as usize - FEWER);
+        let uniform = |random: &mut Rng| 2.0 * random.f32() - 1.0;
+        let bytes = match element {
+            DataType::F32 => drawn(seed, period, |random| uniform(random).to_le_bytes()),
+            DataType::F64 => drawn(seed, period, |random| (2.0 * random.f64() - 1.0).to_le_bytes()),
+            DataType::F16 => drawn(seed, period, |r| f16::from_f32(uniform(r)).to_le_bytes()),
+            DataType::Bf16 => drawn(seed, period, |r| bf16::from_f32(uniform(r)).to_le_bytes()),
+            DataType::I8 | DataType::U8 => drawn(seed, period, |r| [r.u8(..)]),
+            DataType::I32 | DataType::U32 => drawn(seed, period, |r| r.u32(..).to_le_bytes()),
+            DataType::I64 | DataType::U64 => drawn(seed, period, |r| r.u64(..).to_le_bytes()),
+        };
+        Self { element, bytes }
+    }
+
+    /// After how many elements they come again.
+    pub fn period(&self) -> usize {
+        self.bytes.len() / self.width()
+    }
+
+    /// What they are.
+    pub fn element(&self) -> DataType {
+        self.element
+    }
+
+    /// The element of that index of the array.
+    pub fn number(&self, at: usize) -> Number {
+        let start = at % self.period() * self.width();
+        let mut bits = [0; 8];
+        bits[..self.width()].copy_from_slice(&self.bytes[start..start + self.width()]);
+        Number::of_bits(self.element.elem(), u64::from_le_bytes(bits))
+    }
+
+    /// An array of them on the host.
+    pub fn elements<T: TileElement>(&self, len: usize) -> Vec<T> {
+        let width = self.width();
+        let chunks = self.bytes.chunks_exact(width).cycle().take(len);
+        chunks.map(T::of_bytes).collect()
+    }
+
+    /// An array of them on a GPU: copied there once, and from there to where they come again.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Internal`] where the GPU then has others.
+    pub fn on_gpu(&self, gpu: Gpu<'_>, len: usize) -> Result<CudaSlice<u8>, Error> {
+        let bytes = len * self.width();
+        let allocated = gpu.stream.alloc_zeros::<u8>(bytes);
+        let mut array = allocated.map_err(|error| {
+            let full = error.0 == cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY;
+            let device = gpu.device.name().to_owned();
+            let other = failed(format!("allocating {bytes} bytes"));
+            if full { Error::OutOfMemory { bytes: bytes as u64, device } } else { other(error) }
+        })?;
+        let mut filled = self.bytes.len().min(bytes);
+        let copied = gpu.stream.memcpy_htod(&self.bytes[..filled], &mut array.slice_mut(..filled));
+        copied.map_err(failed("copying elements to the GPU"))?;
+        while filled < bytes {
+            // From the start, where the first element is.
+            let more = filled.min(bytes - filled);
+            let (from, mut to) = array.split_at_mut(filled);
+            let copied = gpu.stream.memcpy_dtod(&from.slice(..more), &mut to.slice_mut(..more));
+            copied.map_err(failed("copying elements on the GPU"))?;
+            filled += more;
+        }
+        self.compare(gpu, &array)?;
+        Ok(array)
+    }
+
+    /// Compares what lies at the ends and in the middle of an array with what should.
+    fn compare(&self, gpu: Gpu<'_>, array: &CudaSlice<u8>) -> Result<(), Error> {
+        let window = CHUNK.min(array.len());
+        for start in [0, array.len() / 2, array.len() - window] {
+            let view = array.slice(start..(start + window).min(array.len()));
+            let found = gpu.stream.clone_dtoh(&view);
+            let found = found.map_err(failed("copying elements from the GPU"))?;
+            let wanted = |k: usize| self.bytes[(start + k) % self.bytes.len()];
+            if found.iter().enumerate().any(|(k, byte)| *byte != wanted(k)) {
+                let what = format!("the bytes from {start} on are not those that were copied");
+                return Err(Error::Internal(what));
+            }
+        }
+        Ok(())
+    }
+
+    fn width(&self) -> usize {
+        self.element.elem().size() as usize
+    }
+}
+
+/// So many random elements, the same for a seed whatever the number of threads.
+fn drawn<const WIDTH: usize>(
+    seed: u64,
+    len: usize,
+    draw: impl Fn(&mut Rng) -> [u8; WIDTH] + Sync,
+) -> Vec<u8> {
+    let mut bytes = vec![0; len * WIDTH];
+    let base = Rng::with_seed(seed).u64(..);
+    bytes.par_chunks_mut(CHUNK * WIDTH).enumerate().for_each(|(number, chunk)| {
+        let mut random = Rng::with_seed(base.wrapping_add(number as u64));
+        for to in chunk.chunks_exact_mut(WIDTH) {
+            to.copy_from_slice(&draw(&mut random));
+        }
+    });
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_come_again_after_a_period() {
+        let tile = Tile::new(DataType::F32, 5, 1000);
+        assert_eq!(tile.period(), 1000);
+        let array: Vec<f32> = tile.elements(2500);
+        assert_eq!(array[..1000], array[1000..2000]);
+        for at in [0, 999, 1000, 2499] {
+            assert_eq!(tile.number(at), Number::Float(array[at].into()));
+        }
+        assert!(array.iter().all(|x| (-1.0..1.0).contains(x)) && array[0] != array[1]);
+        let other: Vec<f32> = Tile::new(DataType::F32, 6, 1000).elements(2500);
+        assert_ne!(array, other);
+    }
+
+    #[test]
+    fn the_longest_tile_is_odd() {
+        let tile = Tile::new(DataType::I8, 5, usize::MAX);
+        assert_eq!(tile.period(), MOST_BYTES - FEWER);
+        let bytes: Vec<i8> = tile.elements(1000);
+        assert!(bytes.iter().any(|x| *x < 0) && bytes.iter().any(|x| *x > 0));
+        assert_eq!(tile.number(7), Number::Int(bytes[7].into()));
+    }
+}

@@ -1,0 +1,304 @@
+//! PyTorch and CUB, which measure the same beside us.
+
+use super::graph::REPLAYS;
+use super::problem::{Along, Fold, ReductionProblem};
+use crate::cli::Failure;
+use crate::peer::{self, Peer, PeerError, Starting};
+use clap::ValueEnum;
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// PyTorch's program.
+const TORCH: &str = include_str!("../../peers/rows.py");
+
+/// CUB's.
+const CUB: &str = include_str!("../../peers/cub_rows.cu");
+
+/// How long a peer may take to load what it needs, and to compile.
+const START: Duration = Duration::from_secs(240);
+
+/// How long it may take for an answer.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Which peers are asked, as said on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PeersChoice {
+    /// None.
+    None,
+    /// PyTorch.
+    Torch,
+    /// CUB.
+    Cub,
+    /// Both.
+    All,
+}
+
+/// A peer, as tables have columns for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerKind {
+    /// PyTorch.
+    Torch,
+    /// CUB.
+    Cub,
+}
+
+impl PeerKind {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Torch, Self::Cub];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Torch => "PyTorch",
+            Self::Cub => "CUB",
+        }
+    }
+
+    /// Whether it has what a problem asks for.
+    pub fn has(self, problem: &ReductionProblem) -> bool {
+        match (self, problem.along) {
+            (Self::Torch, Along::Whole | Along::Axis(_)) => true,
+            (Self::Torch, Along::Segments(..)) | (Self::Cub, Along::Axis(_)) => false,
+            (Self::Cub, Along::Whole) => {
+                matches!(problem.fold, Fold::Sum | Fold::Compensated | Fold::Max | Fold::Argmax)
+            }
+            (Self::Cub, Along::Segments(..)) => problem.fold == Fold::Sum,
+        }
+    }
+}
+
+/// The peers that are there. They end when this is dropped.
+#[derive(Debug, Default)]
+pub struct Peers {
+    all: Vec<(PeerKind, Peer)>,
+    names: Vec<(PeerKind, String)>,
+    /// Where their programs lie, and the offsets of segments.
+    directory: Option<TempDir>,
+}
+
+/// What the peers say of a problem.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answers {
+    /// The times of a launch in microseconds, of each that has one.
+    pub times: Vec<(PeerKind, f64)>,
+    /// What kept others from one.
+    pub complaints: Vec<String>,
+}
+
+/// What a peer is asked.
+#[derive(Debug, Serialize)]
+struct Question<'q> {
+    shape: &'q [usize],
+    axis: Option<usize>,
+    op: &'q str,
+    r#type: String,
+    launches: usize,
+    replays: usize,
+    /// The file that has the offsets of segments, and how many segments there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offsets: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segments: Option<usize>,
+}
+
+impl Peers {
+    /// Starts peers, and says of each that is not there what it lacks.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] where there is no temporary directory to be written.
+    pub fn start(choice: PeersChoice) -> Result<(Self, Vec<String>), Failure> {
+        let asked = |who| match choice {
+            PeersChoice::None => false,
+            PeersChoice::Torch => who == PeerKind::Torch,
+            PeersChoice::Cub => who == PeerKind::Cub,
+            PeersChoice::All => true,
+        };
+        if choice == PeersChoice::None {
+            return Ok((Self::default(), Vec::new()));
+        }
+        let directory = tempfile::tempdir()?;
+        // PyTorch takes its time to load, in which CUB is compiled.
+        let torch = asked(PeerKind::Torch).then(|| torch(directory.path()));
+        let cub = asked(PeerKind::Cub).then(|| cub(directory.path()));
+        let torch = torch.map(|started| started?.finish(START));
+        let (mut peers, mut lacks) = (Self::default(), Vec::new());
+        for (who, started) in [(PeerKind::Torch, torch), (PeerKind::Cub, cub)] {
+            match started {
+                None => {}
+                Some(Ok(peer)) => {
+                    peers.names.push((who, peer.name().to_owned()));
+                    peers.all.push((who, peer));
+                }
+                Some(Err(error)) => {
+                    lacks.push(format!("{} is not beside us: {error}", who.name()));
+                }
+            }
+        }
+        peers.directory = Some(directory);
+        Ok((peers, lacks))
+    }
+
+    /// Those that came, with their versions, whether they still answer or not.
+    pub fn names(&self) -> &[(PeerKind, String)] {
+        &self.names
+    }
+
+    /// Asks each peer that has the problem, for a graph of so many launches.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] where the offsets of segments cannot be written.
+    pub fn ask(
+        &mut self,
+        problem: &ReductionProblem,
+        launches: usize,
+        offsets: Option<&[u32]>,
+    ) -> Result<Answers, Failure> {
+        let mut answers = Answers::default();
+        if !self.all.iter().any(|(who, _)| who.has(problem)) {
+            return Ok(answers);
+        }
+        let file = match (offsets, &self.directory) {
+            (Some(offsets), Some(directory)) => Some(write(directory.path(), offsets)?),
+            _ => None,
+        };
+        let question = Question {
+            shape: &problem.shape,
+            axis: match problem.along {
+                Along::Axis(axis) => Some(axis),
+                Along::Whole | Along::Segments(..) => None,
+            },
+            // What others have in the place of a compensated sum is a sum.
+            op: if problem.fold == Fold::Compensated { Fold::Sum } else { problem.fold }.name(),
+            r#type: problem.element.to_string(),
+            launches,
+            replays: REPLAYS,
+            offsets: file.map(|file| file.display().to_string()),
+            segments: offsets.map(|offsets| offsets.len().saturating_sub(1)),
+        };
+        self.all.retain_mut(|(who, peer)| {
+            if !who.has(problem) {
+                return true;
+            }
+            match peer.ask(&question, ANSWER) {
+                Ok(us) => answers.times.push((*who, us)),
+                Err(error) => {
+                    answers.complaints.push(format!("{}, {problem}: {error}", who.name()));
+                    return !error.is_final();
+                }
+            }
+            true
+        });
+        Ok(answers)
+    }
+}
+
+fn torch(directory: &Path) -> Result<Starting, PeerError> {
+    let script = put(directory, "rows.py", TORCH)?;
+    let mut command = Command::new("python3");
+    command.arg(script);
+    Starting::new(command)
+}
+
+fn cub(directory: &Path) -> Result<Peer, PeerError> {
+    let source = put(directory, "cub_rows.cu", CUB)?;
+    let program = directory.join("cub_rows");
+    let mut compile = Command::new("nvcc");
+    compile.args(["-O3", "-arch=native", "-std=c++17", "-o"]).arg(&program).arg(source);
+    peer::run(compile, START).map_err(|error| match error {
+        PeerError::Ended(why) => PeerError::Missing(format!("nvcc does not compile it: {why}")),
+        other => other,
+    })?;
+    Peer::start(Command::new(program), START)
+}
+
+/// Writes a program.
+fn put(directory: &Path, name: &str, text: &str) -> Result<PathBuf, PeerError> {
+    let path = directory.join(name);
+    let written = fs::write(&path, text);
+    written
+        .map_err(|error| PeerError::Missing(format!("cannot write {}: {error}", path.display())))?;
+    Ok(path)
+}
+
+/// Writes offsets, as the machine has them.
+fn write(directory: &Path, offsets: &[u32]) -> Result<PathBuf, Failure> {
+    let path = directory.join("offsets");
+    let bytes: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_ne_bytes()).collect();
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::super::segments::Lengths;
+    use super::*;
+    use gemm_runtime::spec::DataType;
+
+    /// In the place of CUB, a shell that reads questions and then does so with each, in `$line`.
+    fn peers(script: &str) -> Peers {
+        let script = format!("echo '{{\"name\": \"it\"}}'; while read -r line; do {script}; done");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        let peer = Peer::start(command, START).expect("a peer");
+        let directory = Some(tempfile::tempdir().expect("a temporary directory"));
+        Peers {
+            all: vec![(PeerKind::Cub, peer)],
+            names: vec![(PeerKind::Cub, "it".to_owned())],
+            directory,
+        }
+    }
+
+    fn problem(along: Along, fold: Fold) -> ReductionProblem {
+        ReductionProblem { shape: vec![100], along, fold, element: DataType::F32, how: None }
+    }
+
+    /// The complaint that has the question in it.
+    fn echoed(along: Along, fold: Fold, offsets: Option<&[u32]>) -> String {
+        let mut peers = peers(r#"echo "{\"error\": \"$(echo "$line" | tr -d '"')\"}""#);
+        let answers = peers.ask(&problem(along, fold), 7, offsets).expect("answers");
+        assert_eq!((answers.times.len(), answers.complaints.len()), (0, 1));
+        answers.complaints[0].clone()
+    }
+
+    #[test]
+    fn a_question_says_what_is_measured() {
+        let asked = echoed(Along::Whole, Fold::Compensated, None);
+        let expected = "{shape:[100],axis:null,op:sum,type:f32,launches:7,replays:20}";
+        assert!(asked.ends_with(expected), "{asked}");
+        let segments = Along::Segments(Lengths::Uniform, 50);
+        let asked = echoed(segments, Fold::Sum, Some(&[0, 50, 100]));
+        assert!(asked.contains("offsets:/") && asked.ends_with("segments:2}"), "{asked}");
+    }
+
+    #[test]
+    fn offsets_come_in_a_file() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = write(directory.path(), &[0, 3, 1 << 20]).expect("a file");
+        let bytes = fs::read(path).expect("a file");
+        assert_eq!(bytes, [0_u32, 3, 1 << 20].map(u32::to_ne_bytes).concat());
+    }
+
+    #[test]
+    fn one_that_ended_is_asked_no_more() {
+        let mut peers = peers("echo 'no memory' >&2; exit 1");
+        let whole = problem(Along::Whole, Fold::Sum);
+        let answers = peers.ask(&whole, 2, None).expect("answers");
+        assert_eq!(answers.complaints, ["CUB, sum of 100: it ended: no memory"]);
+        assert_eq!(peers.ask(&whole, 2, None).expect("answers"), Answers::default());
+        assert_eq!(peers.names().len(), 1, "its column stays");
+    }
+
+    #[test]
+    fn only_what_a_peer_has_is_asked() {
+        let mut peers = peers(r#"echo '{"us": 2.5}'"#);
+        let mut times =
+            |along, fold| peers.ask(&problem(along, fold), 2, None).expect("answers").times;
+        assert_eq!(times(Along::Whole, Fold::Max), [(PeerKind::Cub, 2.5)]);
+        assert_eq!(times(Along::Whole, Fold::Dot), []);
+        assert_eq!(times(Along::Axis(0), Fold::Sum), []);
+    }
+}

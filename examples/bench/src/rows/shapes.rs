@@ -1,0 +1,121 @@
+//! The problems of each table: those of a GPU, and smaller ones of the simulator.
+
+use super::check::ONE_BY_ONE;
+use super::problem::{Along, Fold, Kind, ReductionProblem};
+use super::segments::Lengths;
+use gemm_runtime::spec::DataType;
+
+/// The other folds of whole arrays.
+const FOLDS: [Fold; 7] = [
+    Fold::Max,
+    Fold::Dot,
+    Fold::Norm,
+    Fold::Argmax,
+    Fold::MeanVar,
+    Fold::Logsumexp,
+    Fold::Compensated,
+];
+
+/// The other elements that are summed.
+const ELEMENTS: [DataType; 5] =
+    [DataType::F16, DataType::Bf16, DataType::I8, DataType::I32, DataType::F64];
+
+/// How large the problems of a device are.
+struct Sizes {
+    /// Lengths of whole arrays that are summed.
+    sums: &'static [u32],
+    /// Those of the other folds, as powers of two.
+    folds: &'static [u32],
+    /// That of other elements.
+    elements: u32,
+    /// Tensors, each with the axes along which it is folded.
+    tensors: &'static [(&'static [usize], &'static [usize])],
+    /// Elements of arrays of segments.
+    segments: usize,
+    /// Elements of a segment in the mean.
+    averages: &'static [usize],
+}
+
+const GPU: Sizes = Sizes {
+    sums: &[10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30],
+    folds: &[12, 16, 20, 24, 28],
+    elements: 28,
+    tensors: &[
+        (&[128, 4096, 4095], &[1, 2]),
+        (&[1 << 20, 128], &[0, 1]),
+        (&[128, 1 << 20], &[0, 1]),
+        (&[4096, 4096], &[0, 1]),
+        (&[65536, 1000], &[1]),
+        (&[1 << 24, 8], &[1]),
+        (&[8, 1 << 24], &[0]),
+        (&[1024, 1024], &[0, 1]),
+        (&[64, 1024], &[0, 1]),
+    ],
+    segments: 1 << 26,
+    averages: &[8, 64, 1024, 32768],
+};
+
+const SIMULATOR: Sizes = Sizes {
+    sums: &[10, 12, 14, 16],
+    folds: &[12, 16],
+    elements: 14,
+    tensors: &[
+        (&[4, 64, 33], &[1, 2]),
+        (&[512, 128], &[0, 1]),
+        (&[8, 33000], &[0, 1]),
+        (&[64, 64], &[0, 1]),
+        (&[100, 1000], &[1]),
+        (&[4096, 8], &[1]),
+        (&[8, 4096], &[0]),
+    ],
+    segments: 1 << 14,
+    averages: &[8, 64, 1024],
+};
+
+/// The problems of a table. Those of one shape and element stand one after the other.
+pub fn problems(kind: Kind, simulator: bool) -> Vec<ReductionProblem> {
+    let sizes = if simulator { &SIMULATOR } else { &GPU };
+    let problem = |shape: &[usize], along, fold, element| ReductionProblem {
+        shape: shape.to_vec(),
+        along,
+        fold,
+        element,
+        how: None,
+    };
+    let mut all = Vec::new();
+    match kind {
+        Kind::Whole => {
+            for power in sizes.sums {
+                let shape = [1 << power];
+                all.push(problem(&shape, Along::Whole, Fold::Sum, DataType::F32));
+                for fold in FOLDS.iter().filter(|_| sizes.folds.contains(power)) {
+                    let heavy = matches!(fold, Fold::MeanVar | Fold::Logsumexp);
+                    if !heavy || shape[0] <= ONE_BY_ONE {
+                        all.push(problem(&shape, Along::Whole, *fold, DataType::F32));
+                    }
+                }
+            }
+            for element in ELEMENTS {
+                all.push(problem(&[1 << sizes.elements], Along::Whole, Fold::Sum, element));
+            }
+        }
+        Kind::Rows => {
+            for (shape, axes) in sizes.tensors {
+                for &axis in *axes {
+                    for fold in Fold::OF_ROWS {
+                        all.push(problem(shape, Along::Axis(axis), fold, DataType::F32));
+                    }
+                }
+            }
+        }
+        Kind::Segments => {
+            for lengths in Lengths::ALL {
+                for &average in sizes.averages {
+                    let along = Along::Segments(lengths, average);
+                    all.push(problem(&[sizes.segments], along, Fold::Sum, DataType::F32));
+                }
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,377 @@
+//! What is asked for.
+
+#[cfg(test)]
+mod tests;
+
+use super::memory;
+use crate::cli::{Failure, count, named, some};
+use crate::plot;
+use clap::Parser;
+use gemm_runtime::spec::Over;
+use gemm_runtime::world::{Carry, Hosts, Machine, World};
+use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+/// More ranks are not predicted: what they exchange is looked at pair by pair.
+const MOST_PREDICTED: usize = 2048;
+
+/// A number of ranks that can be predicted.
+fn predictable(text: &str) -> Result<usize, String> {
+    match some(text)? {
+        ranks if ranks > MOST_PREDICTED => Err(format!(
+            "it has to be at most {MOST_PREDICTED}: what ranks exchange is looked at pair by pair"
+        )),
+        ranks => Ok(ranks),
+    }
+}
+
+/// Measure products and sums of matrices that are dealt out to several devices
+#[derive(Debug, Parser)]
+#[command(name = "scale")]
+pub struct ScaleOptions {
+    /// So many simulated devices, in place of GPUs
+    #[arg(long, value_name = "RANKS", value_parser = some, allow_negative_numbers = true, conflicts_with = "gpus")]
+    pub simulated: Option<usize>,
+    /// GPUs by their numbers, each a rank; the same one twice shares its time. All there are without it
+    #[arg(long, value_delimiter = ',', value_parser = count, allow_negative_numbers = true)]
+    pub gpus: Vec<usize>,
+    /// How many ranks; 1, 2, 4 and so on without it
+    #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
+    pub ranks: Vec<usize>,
+    /// What carries data: peers, nccl or host. Without it as GEMM_CARRY says, or the fastest that is there
+    #[arg(long)]
+    pub carry: Option<Carry>,
+    /// Rows, columns and terms of the products
+    #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
+    pub size: Vec<usize>,
+    /// Each rank has as many columns of C as one alone, so that the product grows with the ranks
+    #[arg(long)]
+    pub weak: bool,
+    /// The kernel; that of the stage `fastest` without it
+    #[arg(long)]
+    pub line: Option<String>,
+    /// Elements of an array to be summed
+    #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
+    pub sum: Vec<usize>,
+    /// The kernel that folds arrays
+    #[arg(long, default_value = "op: sum, block: 256, float4, items: 4, shuffle, run: 65536")]
+    pub sum_line: String,
+    /// Predict so many ranks, at most 2048, and measure nothing
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_parser = predictable,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["simulated", "gpus", "ranks"]
+    )]
+    pub predict: Vec<usize>,
+    /// GPUs of a host, where ranks are predicted
+    #[arg(long, default_value_t = 8, value_parser = some, allow_negative_numbers = true, requires = "predict")]
+    pub host: usize,
+    /// Rounds of each measurement; 21 without it, and 1 of simulated devices
+    #[arg(long, value_parser = some, allow_negative_numbers = true)]
+    pub rounds: Option<usize>,
+    /// The seed of the elements
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
+    pub seed: u64,
+    /// Write a JSON object for each row to a file
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Draw the efficiency over the ranks, as .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+impl ScaleOptions {
+    /// Whether the devices are simulated.
+    fn is_simulated(&self) -> Result<bool, Failure> {
+        Ok(match (self.simulated, self.gpus.is_empty()) {
+            (Some(_), _) => true,
+            (None, false) => false,
+            (None, true) => Device::auto()?.is_simulator(),
+        })
+    }
+
+    /// The extents that are asked for.
+    ///
+    /// # Errors
+    /// Those of [`Device::auto`].
+    pub fn sizes(&self) -> Result<Vec<usize>, Failure> {
+        Ok(match (self.size.is_empty(), self.predict.is_empty() && self.is_simulated()?) {
+            (false, _) => self.size.clone(),
+            (true, true) => vec![300],
+            (true, false) => vec![8192, 16384],
+        })
+    }
+
+    /// The arrays to be summed.
+    ///
+    /// # Errors
+    /// Those of [`Device::auto`].
+    pub fn sums(&self) -> Result<Vec<usize>, Failure> {
+        Ok(match (self.sum.is_empty(), self.predict.is_empty() && self.is_simulated()?) {
+            (false, _) => self.sum.clone(),
+            (true, true) => vec![1_000_000],
+            (true, false) => Vec::new(),
+        })
+    }
+
+    /// Rounds of each measurement.
+    pub fn rounds(&self, is_simulated: bool) -> usize {
+        self.rounds.unwrap_or(if is_simulated { 1 } else { 21 })
+    }
+
+    /// How many ranks there are, one world after the other.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for more than there are devices.
+    pub fn ranks(&self) -> Result<Vec<usize>, Failure> {
+        let most = match self.simulated {
+            Some(ranks) => ranks,
+            None if self.is_simulated()? => 4,
+            None => self.ordinals()?.len(),
+        };
+        ranks_of(&self.ranks, most)
+    }
+
+    fn ordinals(&self) -> Result<Vec<usize>, Failure> {
+        let there = gpus_there();
+        let Some(first) = self.gpus.iter().max() else { return Ok((0..there).collect()) };
+        match there {
+            0 => Err(Failure::Usage(format!(
+                "--gpus {first}: the driver shows no GPU here; check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or say --simulated {}",
+                self.gpus.len()
+            ))),
+            _ if *first >= there => Err(Failure::Usage(format!(
+                "--gpus {first}: there {} here, numbered from 0",
+                if there == 1 { "is 1 GPU".to_owned() } else { format!("are {there} GPUs") }
+            ))),
+            _ => Ok(self.gpus.clone()),
+        }
+    }
+
+    /// This process as a rank of a job, if it is one, with its device.
+    ///
+    /// # Errors
+    /// Those of the meeting; [`Failure::Usage`] for what the launcher has said already.
+    pub fn job(&self) -> Result<Option<(World, Device)>, Failure> {
+        let simulated = self.simulated.is_some() || Device::auto()?.is_simulator();
+        let mut made = None;
+        let own = |local: usize| {
+            let device = match (simulated, gpus_there()) {
+                (true, _) | (false, 0) => Device::simulator(),
+                // As where a launcher shows each process its own alone.
+                (false, 1) => Device::cuda(0)?,
+                (false, _) => Device::cuda(local)?,
+            };
+            made = Some(device.clone());
+            Ok(device)
+        };
+        let Some((world, device)) = World::of_job(own)?.zip(made) else { return Ok(None) };
+        let ranks = world.ranks();
+        let said = [
+            ("--gpus", !self.gpus.is_empty()),
+            ("--ranks", !self.ranks.is_empty()),
+            ("--carry", self.carry.is_some()),
+            ("--simulated", self.simulated.is_some_and(|simulated| simulated != ranks)),
+        ];
+        match said.into_iter().find(|(_, said)| *said) {
+            Some((option, _)) => Err(Failure::Usage(format!(
+                "{option}: the launcher has said that this job has {ranks} ranks, and which one this is. Leave it out; GEMM_CARRY \
+                 says what carries data"
+            ))),
+            None => Ok(Some((world, device))),
+        }
+    }
+
+    /// So many of the devices, each with the number of its rank.
+    ///
+    /// # Errors
+    /// Those of [`Device::cuda`].
+    pub fn devices(&self, ranks: usize) -> Result<Vec<(usize, Device)>, Failure> {
+        if self.is_simulated()? {
+            return Ok((0..ranks).map(|rank| (rank, Device::simulator())).collect());
+        }
+        let ordinals = self.ordinals()?.into_iter().take(ranks).enumerate();
+        Ok(ordinals
+            .map(|(rank, ordinal)| Ok((rank, Device::cuda(ordinal)?)))
+            .collect::<gemm_runtime::Result<_>>()?)
+    }
+
+    /// The world of these devices.
+    ///
+    /// # Errors
+    /// Those of [`World::of`] and [`World::carried`].
+    pub fn world(&self, devices: Vec<(usize, Device)>) -> Result<World, Failure> {
+        let devices: Vec<_> = devices.into_iter().map(|(_, device)| device).collect();
+        // What GEMM_CARRY says is of GPUs.
+        let are_simulated = devices.iter().all(Device::is_simulator);
+        match self.carry.or(are_simulated.then_some(Carry::Host)) {
+            Some(carry) => World::carried(devices, carry)
+                .map_err(|error| Failure::Usage(format!("--carry {carry}: {error}"))),
+            None => Ok(World::of(devices)?),
+        }
+    }
+
+    /// Asks whether the files can be written, before what a failure would lose.
+    ///
+    /// # Errors
+    /// [`Failure::Output`] and [`Failure::Plot`], which name the file.
+    pub fn check_files(&self) -> Result<(), Failure> {
+        let open = |option: &str, path: &Path| {
+            // Of a file that is there nothing changes.
+            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+            file.map(drop).map_err(|error| {
+                let Failure::Output(error) = named(path, &error) else {
+                    return Failure::Output(error);
+                };
+                Failure::Usage(format!("{option} {error}"))
+            })
+        };
+        if let Some(path) = &self.json {
+            open("--json", path)?;
+        }
+        if let Some(path) = &self.plot {
+            plot::check_path(path)?;
+            open("--plot", path)?;
+        }
+        Ok(())
+    }
+
+    /// The line of the products.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with what is wrong with it.
+    pub fn product_spec(&self) -> Result<SgemmSpec, Failure> {
+        let Some(line) = &self.line else { return fastest() };
+        line.parse().map_err(|faults: SpecErrors| wrong("--line", line, &faults))
+    }
+
+    /// The kernel of the products.
+    ///
+    /// # Errors
+    /// As [`ScaleOptions::product_spec`].
+    pub fn kernel(&self) -> Result<SgemmKernel, Failure> {
+        let made = SgemmKernel::new(self.product_spec()?);
+        made.map_err(|error| match &self.line {
+            Some(line) => wrong("--line", line, &error),
+            None => error.into(),
+        })
+    }
+
+    /// The line of the sums.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with what is wrong with it.
+    pub fn sum_spec(&self) -> Result<ReduceSpec, Failure> {
+        let wrong = |reason: &dyn Display| wrong("--sum-line", &self.sum_line, reason);
+        let spec: ReduceSpec =
+            self.sum_line.parse().map_err(|faults: SpecErrors| wrong(&faults))?;
+        if spec.over != Over::All {
+            let over = spec.over;
+            return Err(wrong(&format!("it folds over {over}, and an array is folded over all")));
+        }
+        if spec.run.is_none() {
+            return Err(wrong(
+                &"it has no runs, between which an array is cut; add one, as in `run: 65536`",
+            ));
+        }
+        Ok(spec)
+    }
+
+    /// The kernel of the sums.
+    ///
+    /// # Errors
+    /// As [`ScaleOptions::sum_spec`].
+    pub fn sum_kernel(&self) -> Result<ReduceKernel, Failure> {
+        <ReduceKernel>::new(self.sum_spec()?)
+            .map_err(|error| wrong("--sum-line", &self.sum_line, &error))
+    }
+
+    /// What ranks are predicted on.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where nothing is known of what carries data.
+    pub fn machine(&self, ranks: usize) -> Result<Machine, Failure> {
+        let is_one_host = ranks <= self.host;
+        let one = match self.carry {
+            Some(Carry::Host) => {
+                return Err(Failure::Usage(
+                    "--carry host: nobody has measured how fast a host carries data; predict with peers or nccl".to_owned(),
+                ));
+            }
+            Some(Carry::Peers) if !is_one_host => {
+                return Err(Failure::Usage(format!(
+                    "--carry peers: {ranks} ranks are on several hosts, of {} GPUs each, and peers are of one process; say nccl, or \
+                     --host {ranks}",
+                    self.host
+                )));
+            }
+            Some(Carry::Peers) => Machine::h200_copy_engines(),
+            Some(Carry::Nccl) | None => Machine::h200_nccl(),
+        };
+        let hosts = if is_one_host { None } else { Some(Hosts::infiniband(self.host)) };
+        Ok(Machine { hosts, ..one })
+    }
+
+    /// Checks all that is predicted before any of it is.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`].
+    pub fn check_predictions(&self) -> Result<(), Failure> {
+        let spec = self.product_spec()?;
+        for ranks in &self.predict {
+            let rates = self.machine(*ranks)?.gpu.rates;
+            let is_rated =
+                rates.iter().any(|rate| (rate.arith, rate.mma) == (spec.arith, spec.mma))
+                    || spec == fastest()?;
+            if let (Some(line), false) = (&self.line, is_rated) {
+                return Err(wrong(
+                    "--line",
+                    line,
+                    &"of kernels that compute in f32 as it is, the stage `fastest` alone has a rate: leave --line out, or give a \
+                      line of tensor cores, as in `arith: bf16x6`",
+                ));
+            }
+            for n in self.sizes()? {
+                memory::countable(n, *ranks, self.weak)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The line of products where none is given.
+fn fastest() -> Result<SgemmSpec, Failure> {
+    let stage = gemm_dsl::stages::sgemm().into_iter().find(|stage| stage.name == "fastest");
+    let missing = || Failure::Missing("there is no stage `fastest`".to_owned());
+    stage.map(|stage| stage.spec).ok_or_else(missing)
+}
+
+/// What is wrong with a line that an option has.
+fn wrong(option: &str, line: &str, reason: &dyn Display) -> Failure {
+    Failure::Usage(format!("{option} \"{line}\": {reason}"))
+}
+
+/// How many GPUs there are.
+fn gpus_there() -> usize {
+    (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count()
+}
+
+/// The ranks that are asked for, or 1, 2, 4 and so on of those there are.
+fn ranks_of(asked: &[usize], most: usize) -> Result<Vec<usize>, Failure> {
+    if let Some(ranks) = asked.iter().find(|ranks| **ranks == 0 || **ranks > most) {
+        return Err(Failure::Usage(format!(
+            "--ranks {ranks}: it has to be from 1 to {most}, as many as there are devices"
+        )));
+    }
+    if !asked.is_empty() {
+        return Ok(asked.to_vec());
+    }
+    let powers = std::iter::successors(Some(1_usize), |ranks| ranks.checked_mul(2));
+    let mut all: Vec<usize> = powers.take_while(|ranks| *ranks < most).collect();
+    all.push(most);
+    Ok(all)
+}

@@ -1,0 +1,339 @@
+//! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
+
+use crate::algebra::{Collision, Strides, Way, collision, cure, groups};
+use gemm_dsl::ir::{Buffer, BufferLayout, Elem, Kernel, Space};
+use gemm_sim::{Kind, Pattern, Price, Trace, cost};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Words of a line of the cache, of which each sector has eight.
+const LINE_WORDS: i64 = 32;
+const SECTOR_WORDS: i64 = 8;
+/// A multiple of all that words are counted modulo of, which keeps them positive.
+const BIAS: i64 = 1 << 24;
+
+/// One way in which warps access a buffer in a statement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Access {
+    /// The line of the text, counted from 1.
+    pub line: usize,
+    /// The buffer.
+    pub buffer: String,
+    /// Where it is: `shared` or `global`.
+    pub space: &'static str,
+    /// What is done.
+    pub kind: &'static str,
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// How often the block that was watched did it.
+    pub times: u64,
+    /// Lanes that took part.
+    pub lanes: u32,
+    /// What it costs each time: wavefronts or sectors.
+    pub cost: u64,
+    /// The least that as many bytes could cost.
+    pub least: u64,
+    /// The distances of lanes, in elements, where they are a sum over the bits of the lane's number.
+    pub strides: Option<String>,
+    /// Two lanes that cannot be served at once.
+    pub collision: Option<Collision>,
+    /// What spares them, and leaves all that access the buffer as wide and together less costly.
+    pub cure: Option<Suggestion>,
+    /// The picture.
+    pub grid: Grid,
+    /// Where in the rows of its array the lanes are, and how many words a row has, of an array that a key pads.
+    #[serde(skip)]
+    pub(crate) lies: Option<(Way, u32)>,
+}
+
+/// What spares an access conflicts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Suggestion {
+    /// How the array would lie.
+    pub by: LayoutChange,
+    /// What the access would cost.
+    pub wavefronts: u64,
+    /// The same lanes there.
+    pub grid: Grid,
+}
+
+/// How an array lies otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum LayoutChange {
+    /// With so many more elements behind each row.
+    Padding(u32),
+    /// With the elements of its rows exchanged, as the key `swizzle` has it.
+    Swizzle,
+}
+
+impl Suggestion {
+    /// What a way to access an array would be where a row and a column are this word.
+    pub(crate) fn new(by: LayoutChange, way: &Way, word: impl Fn(u32, u32) -> u32) -> Self {
+        let wavefronts = way.wavefronts_at(&word);
+        Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
+    }
+}
+
+/// A picture of 32 columns: banks, or the words of a line of the cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grid {
+    /// Its rows: one for each wavefront, or line.
+    pub rows: Vec<Row>,
+}
+
+/// A row of a picture.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What it is.
+    pub label: String,
+    /// Whether it need not be there.
+    pub is_extra: bool,
+    /// From the left to the right, all 32 columns together.
+    pub cells: Vec<Cell>,
+}
+
+/// Neighbouring columns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// How many they are.
+    pub span: u32,
+    /// The lanes that access what is there.
+    pub lanes: Vec<u32>,
+    /// Whether it is moved though nobody has asked for it.
+    pub is_wasted: bool,
+}
+
+impl Cell {
+    /// Its lanes as they are written: `3`, `0-7`, `0,4`.
+    pub fn text(&self) -> String {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for &lane in &self.lanes {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == lane => *last = lane,
+                _ => runs.push((lane, lane)),
+            }
+        }
+        let run = |(first, last): &(u32, u32)| match last - first {
+            0 => first.to_string(),
+            _ => format!("{first}-{last}"),
+        };
+        runs.iter().map(run).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// The ways in which the warps of a block access memory, in the order of the text, and of those of a statement in the order in
+/// which they came.
+pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access> {
+    // What differs in which bank it begins at alone, or where in a sector, is one way: that of the first such pattern.
+    let patterns = &trace.patterns;
+    let first_like = |n: &Pattern| {
+        let way = |p: &Pattern| (p.buffer, p.kind, p.lanes, p.bytes, p.cost);
+        patterns.iter().position(|other| way(other) == way(n))
+    };
+    let same: Vec<u32> = patterns.iter().filter_map(|n| Some(first_like(n)? as u32)).collect();
+    let mut ways: BTreeMap<(u32, u32), (u64, u32)> = BTreeMap::new();
+    for access in trace.accesses() {
+        let pattern = same[access.number as usize];
+        ways.entry((access.event.stmt, pattern)).or_insert((0, access.first)).0 += 1;
+    }
+    let access = |((stmt, pattern), (times, _)): (&(u32, u32), &(u64, u32))| {
+        let line = lines[*stmt as usize].start + 1;
+        describe(kernel, (line, *times), &trace.patterns[*pattern as usize])
+    };
+    let mut all: Vec<Access> = ways.iter().map(access).collect();
+    let patterns = ways
+        .iter()
+        .map(|((_, pattern), (times, first))| (&trace.patterns[*pattern as usize], *times, *first));
+    cures(kernel, &mut all, &patterns.collect::<Vec<_>>());
+    all
+}
+
+/// The arrays of a product that a key pads.
+const PADDED: [&str; 2] = ["As", "Bs"];
+
+/// What padding would spare accesses: one for all of a buffer. Beside each stand its pattern, how often and from where on it was seen.
+fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u32)]) {
+    let buffers = kernel.buffers.iter().enumerate();
+    let buffers = buffers.filter(|(_, buffer)| PADDED.contains(&&*buffer.name));
+    for (number, buffer) in buffers {
+        let Some(row) = row_of(kernel, buffer).filter(|_| buffer.elem == Elem::F32) else {
+            continue;
+        };
+        let of_buffer = patterns.iter().enumerate().filter(|(_, (n, ..))| n.buffer == number);
+        let (at, ways): (Vec<usize>, Vec<Way>) =
+            of_buffer.map(|(at, (n, times, first))| (at, way(n, (*times, *first), row))).unzip();
+        let pad = cure(&ways, row);
+        for (at, way) in at.into_iter().zip(ways) {
+            let access = &mut accesses[at];
+            let cured = pad.map(|pad| {
+                Suggestion::new(LayoutChange::Padding(pad), &way, |at, column| {
+                    at * (row + pad) + column
+                })
+            });
+            access.cure = cured.filter(|cured| cured.wavefronts < access.cost);
+            access.lies = Some((way, row));
+        }
+    }
+}
+
+/// By rows and columns.
+fn way(pattern: &Pattern, (times, first): (u64, u32), row: u32) -> Way {
+    let place = |at: i32| {
+        let at = (i64::from(first) + i64::from(at)) as u32;
+        (at / row, at % row)
+    };
+    let lanes = pattern.lanes.iter().zip(0u32..);
+    let places = lanes.filter_map(|(at, lane)| Some((lane, place((*at)?)))).collect();
+    Way { places, bytes: pattern.bytes, writes: writes(pattern.kind), times }
+}
+
+fn writes(kind: Kind) -> bool {
+    !matches!(kind, Kind::Load | Kind::CopyRead)
+}
+
+/// What is done, in words.
+pub fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Load => "load",
+        Kind::Store => "store",
+        Kind::CopyRead => "read by a copy",
+        Kind::CopyWrite => "written by a copy",
+        Kind::Atomic => "atomic",
+    }
+}
+
+/// One way to access, at a line and so many times.
+pub fn describe(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Access {
+    let buffer = &kernel.buffers[pattern.buffer];
+    let size = i64::from(buffer.elem.size());
+    let taking = || pattern.lanes.iter().zip(0u32..).filter_map(|(at, lane)| Some((lane, (*at)?)));
+    let lanes = taking().count() as u32;
+    let mut found = Access {
+        line,
+        buffer: buffer.name.clone(),
+        space: if buffer.space == Space::Shared { "shared" } else { "global" },
+        kind: kind(pattern.kind),
+        bytes: pattern.bytes,
+        times,
+        lanes,
+        cost: 0,
+        least: 0,
+        strides: Strides::from_lanes(&pattern.lanes).map(|strides| strides.text()),
+        collision: None,
+        cure: None,
+        grid: Grid { rows: Vec::new() },
+        lies: None,
+    };
+    match pattern.cost {
+        Price::Shared(price) => {
+            let writes = writes(pattern.kind);
+            let word = |at: i32| (BIAS + i64::from(pattern.skew) + i64::from(at) * size / 4) as u32;
+            let words = groups(taking().map(|(lane, at)| (lane, word(at))));
+            (found.cost, found.least) = (price.wavefronts, price.phases);
+            found.collision = collision(&words, pattern.bytes, writes);
+            found.grid = banks(&words, pattern.bytes, writes);
+        }
+        Price::Sectors(sectors) => {
+            let byte = |at: i32| i64::from(pattern.skew) + i64::from(at) * size;
+            let mut asked: Vec<(i64, u32)> = Vec::new();
+            for (lane, at) in taking() {
+                let (start, end) = (byte(at), byte(at) + i64::from(pattern.bytes) - 1);
+                asked.extend((start.div_euclid(4)..=end.div_euclid(4)).map(|word| (word, lane)));
+            }
+            let mut words: Vec<i64> = asked.iter().map(|(word, _)| *word).collect();
+            words.sort_unstable();
+            words.dedup();
+            (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(8));
+            found.grid = sector_lines(&asked);
+        }
+    }
+    found
+}
+
+/// The words of a row of an array in shared memory, its padding included, where rows lie one behind the other.
+fn row_of(kernel: &Kernel, buffer: &Buffer) -> Option<u32> {
+    let BufferLayout::Array { order, pad, swizzle: None, .. } = &buffer.layout else { return None };
+    let (last, _) = order.split_last().filter(|(_, outer)| !outer.is_empty())?;
+    let length = kernel.eval_const(&buffer.dims[*last]).ok()? + kernel.eval_const(pad).ok()?;
+    u32::try_from(length).ok().filter(|length| *length > 0)
+}
+
+/// The passes through the banks.
+fn banks(words: &[(u32, u32)], bytes: u32, writes: bool) -> Grid {
+    let width = (bytes / 4).max(1);
+    let columns = cost::BANKS as u32 / width;
+    let phases = cost::phases(words, bytes, writes);
+    let mut rows = Vec::new();
+    for (phase, lanes) in phases.iter().enumerate() {
+        let mut passes: Vec<Vec<Option<u32>>> = Vec::new();
+        for &(word, of) in words.iter().filter(|(_, of)| of & lanes != 0) {
+            let column = (word / width % columns) as usize;
+            let pass = passes.iter().position(|pass| pass[column].is_none());
+            let pass = pass.unwrap_or_else(|| {
+                passes.push(vec![None; columns as usize]);
+                passes.len() - 1
+            });
+            passes[pass][column] = Some(of & lanes);
+        }
+        for (number, pass) in passes.iter().enumerate() {
+            let label = match phases.len() {
+                1 => format!("wavefront {}", number + 1),
+                _ => format!("phase {}, wavefront {}", phase + 1, number + 1),
+            };
+            let cell = |lanes: &Option<u32>| Cell {
+                span: width,
+                lanes: lanes_of(lanes.unwrap_or(0)),
+                is_wasted: false,
+            };
+            let cells = joined(pass.iter().map(cell));
+            rows.push(Row { label, is_extra: number > 0, cells });
+        }
+    }
+    Grid { rows }
+}
+
+/// The lines of the cache, and in them what of their sectors is asked for.
+fn sector_lines(asked: &[(i64, u32)]) -> Grid {
+    let mut lines: BTreeMap<i64, [u32; LINE_WORDS as usize]> = BTreeMap::new();
+    for &(word, lane) in asked {
+        let (line, column) = (word.div_euclid(LINE_WORDS), word.rem_euclid(LINE_WORDS));
+        lines.entry(line).or_default()[column as usize] |= 1 << lane;
+    }
+    let rows = lines.values().enumerate().map(|(number, words)| {
+        let sector_is_moved = |column: usize| {
+            let first = column / SECTOR_WORDS as usize * SECTOR_WORDS as usize;
+            words[first..first + SECTOR_WORDS as usize].iter().any(|lanes| *lanes != 0)
+        };
+        let cell = |(column, lanes): (usize, &u32)| Cell {
+            span: 1,
+            lanes: lanes_of(*lanes),
+            is_wasted: *lanes == 0 && sector_is_moved(column),
+        };
+        let cells = joined(words.iter().enumerate().map(cell));
+        Row { label: format!("line {}", number + 1), is_extra: false, cells }
+    });
+    Grid { rows: rows.collect() }
+}
+
+fn lanes_of(mask: u32) -> Vec<u32> {
+    (0..32).filter(|lane| mask >> lane & 1 == 1).collect()
+}
+
+/// Neighbours with the same lanes, or with none, are one, as far as a sector goes.
+fn joined(cells: impl Iterator<Item = Cell>) -> Vec<Cell> {
+    let (mut all, mut column): (Vec<Cell>, u32) = (Vec::new(), 0);
+    for cell in cells {
+        let at_boundary = column.is_multiple_of(SECTOR_WORDS as u32);
+        column += cell.span;
+        match all.last_mut() {
+            Some(last)
+                if !at_boundary && last.lanes == cell.lanes && last.is_wasted == cell.is_wasted =>
+            {
+                last.span += cell.span;
+            }
+            _ => all.push(cell),
+        }
+    }
+    all
+}

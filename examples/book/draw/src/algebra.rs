@@ -1,0 +1,202 @@
+//! Accesses as algebra: what distance each bit of the lane adds, which bit collides, and how much padding cures it.
+
+use gemm_sim::cost;
+use gemm_sim::cost::BANKS;
+use serde::Serialize;
+
+/// Lanes of a warp, and the bits of their numbers.
+const LANES: usize = 32;
+const BITS: usize = 5;
+
+/// The distances that lanes have, where they are a sum over the bits of the lane's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Strides(pub [i32; BITS]);
+
+impl Strides {
+    /// Those of a whole warp, if there are any.
+    pub fn from_lanes(lanes: &[Option<i32>; LANES]) -> Option<Self> {
+        let strides: [i32; BITS] = std::array::from_fn(|bit| lanes[1 << bit].unwrap_or(0));
+        let is_sum = |(lane, at): (usize, &Option<i32>)| {
+            let bits = (0..BITS).filter(|bit| lane >> bit & 1 == 1);
+            *at == Some(bits.map(|bit| strides[bit]).sum())
+        };
+        lanes.iter().enumerate().all(is_sum).then_some(Self(strides))
+    }
+
+    /// As layouts are written, a shape and its strides: `(8,4):(1,132)`. Bits whose distances double are one mode.
+    pub fn text(&self) -> String {
+        let mut modes: Vec<(u32, i32)> = Vec::new();
+        for &stride in &self.0 {
+            match modes.last_mut() {
+                Some((size, first)) if *first * *size as i32 == stride => *size *= 2,
+                _ => modes.push((2, stride)),
+            }
+        }
+        let list = |part: fn(&(u32, i32)) -> String| {
+            let parts: Vec<String> = modes.iter().map(part).collect();
+            if let [part] = &parts[..] { part.clone() } else { format!("({})", parts.join(",")) }
+        };
+        format!("{}:{}", list(|(size, _)| size.to_string()), list(|(_, at)| at.to_string()))
+    }
+}
+
+/// Two lanes that cannot be served at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Collision {
+    /// The lanes.
+    pub lanes: [u32; 2],
+    /// How many words they are apart, a multiple of the banks.
+    pub words: i64,
+    /// The bit of the lane's number that they differ in, if it is one.
+    pub bit: Option<u32>,
+}
+
+/// The words that lanes access first, each once with its lanes.
+pub fn groups(words: impl Iterator<Item = (u32, u32)>) -> Vec<(u32, u32)> {
+    let mut groups: Vec<(u32, u32)> = Vec::new();
+    for (lane, word) in words {
+        match groups.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, lanes)) => *lanes |= 1 << lane,
+            None => groups.push((word, 1 << lane)),
+        }
+    }
+    groups
+}
+
+/// The first two lanes of a phase that access different words of one bank: those of fewest bits apart.
+pub fn collision(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Option<Collision> {
+    let width = (bytes / 4).max(1);
+    let bank = |word: u32| word / width % (BANKS as u32 / width);
+    let mut found: Vec<Collision> = Vec::new();
+    for phase in cost::phases(groups, bytes, writes) {
+        for (i, &(word, lanes)) in groups.iter().enumerate() {
+            let others = groups[i + 1..].iter().filter(|(other, _)| bank(*other) == bank(word));
+            for &(other, of_other) in others {
+                let (mine, its) = (lanes & phase, of_other & phase);
+                if mine == 0 || its == 0 {
+                    continue;
+                }
+                let pair = [mine.trailing_zeros(), its.trailing_zeros()];
+                let (low, high) = if pair[0] < pair[1] { (word, other) } else { (other, word) };
+                let lanes = [pair[0].min(pair[1]), pair[0].max(pair[1])];
+                let apart = lanes[0] ^ lanes[1];
+                let bit = apart.is_power_of_two().then(|| apart.trailing_zeros());
+                found.push(Collision { lanes, words: i64::from(high) - i64::from(low), bit });
+            }
+        }
+    }
+    found.into_iter().min_by_key(|c| ((c.lanes[0] ^ c.lanes[1]).count_ones(), c.lanes))
+}
+
+/// A way to access an array of words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Its lanes, each with its row and column.
+    pub places: Vec<(u32, (u32, u32))>,
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// Whether it writes.
+    pub writes: bool,
+    /// How often.
+    pub times: u64,
+}
+
+impl Way {
+    /// The words that its lanes access first, each once with its lanes, where a row and a column are this word.
+    pub fn words(&self, word: impl Fn(u32, u32) -> u32) -> Vec<(u32, u32)> {
+        groups(self.places.iter().map(|(lane, (row, column))| (*lane, word(*row, *column))))
+    }
+
+    /// What it costs each time there.
+    pub fn wavefronts_at(&self, word: impl Fn(u32, u32) -> u32) -> u64 {
+        cost::wavefronts(&self.words(word), self.bytes, self.writes).wavefronts
+    }
+
+    /// What it costs each time where rows have so many words.
+    pub fn wavefronts(&self, length: u32) -> u64 {
+        self.wavefronts_at(|row, column| row * length + column)
+    }
+}
+
+/// The least padding of rows with which all ways to access an array cost least together, if that is less than they do, and leaves
+/// each as wide as it is. Rows have so many words with the padding there is.
+pub fn cure(ways: &[Way], row: u32) -> Option<u32> {
+    let cost =
+        |pad: u32| -> u64 { ways.iter().map(|way| way.times * way.wavefronts(row + pad)).sum() };
+    let step = ways.iter().map(|way| (way.bytes / 4).max(1)).max()?;
+    // With as many words more as there are banks each is on the bank that it is on now.
+    let pads = (1..BANKS as u32 / step).map(|n| n * step);
+    let best = pads.min_by_key(|pad| (cost(*pad), *pad))?;
+    (cost(best) < cost(0)).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warp(at: impl Fn(usize) -> i32) -> [Option<i32>; LANES] {
+        std::array::from_fn(|lane| Some(at(lane)))
+    }
+
+    #[test]
+    fn distances_are_sums_over_bits_or_not() {
+        let text =
+            |at: fn(usize) -> i32| Strides::from_lanes(&warp(at)).map(|strides| strides.text());
+        assert_eq!(text(|lane| lane as i32).as_deref(), Some("32:1"));
+        assert_eq!(text(|_| 0).as_deref(), Some("32:0"));
+        assert_eq!(
+            text(|lane| (lane % 8 + lane / 8 * 132) as i32).as_deref(),
+            Some("(8,4):(1,132)")
+        );
+        assert_eq!(text(|lane| (lane / 8) as i32).as_deref(), Some("(8,4):(0,1)"));
+        assert_eq!(text(|lane| (lane * lane) as i32), None);
+        let mut some = warp(|lane| lane as i32);
+        some[7] = None;
+        assert_eq!(Strides::from_lanes(&some), None);
+    }
+
+    #[test]
+    fn lanes_collide_where_banks_are_the_same() {
+        let at = |stride: u32| groups((0..32).map(move |lane| (lane, lane * stride)));
+        assert_eq!(collision(&at(1), 4, false), None);
+        let found = collision(&at(8), 4, false).expect("four to a bank");
+        assert_eq!(found, Collision { lanes: [0, 4], words: 32, bit: Some(2) });
+        // Of 16 bytes lanes of one phase are eight.
+        assert_eq!(collision(&at(4), 16, false), None);
+        let found = collision(&at(16), 16, true).expect("four quads apart");
+        assert_eq!((found.lanes, found.words), ([0, 2], 32));
+    }
+
+    /// The rows of a column of an array.
+    fn column(bytes: u32, writes: bool) -> Way {
+        let places = (0..32).map(|lane| (lane, (lane, 0))).collect();
+        Way { places, bytes, writes, times: 1 }
+    }
+
+    #[test]
+    fn the_least_padding_is_found() {
+        let way = column(4, false);
+        assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(33)), (Some(1), 1));
+        assert_eq!(cure(&[way], 33), None);
+        // Columns of 16 bytes keep their alignment.
+        let way = column(16, true);
+        assert_eq!((cure(std::slice::from_ref(&way), 32), way.wavefronts(36)), (Some(4), 4));
+        assert_eq!(cure(&[], 32), None);
+    }
+
+    /// Those of 16 bytes stay aligned, and what a padding spares one may not cost others.
+    #[test]
+    fn a_padding_is_one_for_all_ways_to_access_an_array() {
+        let row =
+            Way { places: (0..8).map(|lane| (lane, (0, 4 * lane))).collect(), ..column(16, false) };
+        assert_eq!(cure(&[column(4, true), row], 32), Some(4));
+        // Lanes along a diagonal, and often those of a column.
+        let apart =
+            Way { places: (0..32).map(|lane| (lane, (lane, lane))).collect(), ..column(4, true) };
+        assert_eq!(cure(std::slice::from_ref(&apart), 63), Some(1));
+        let often = Way { times: 9, ..column(4, false) };
+        assert_eq!((often.wavefronts(63), often.wavefronts(64)), (1, 32));
+        assert_eq!(cure(&[apart.clone(), often.clone()], 63), Some(2));
+        assert_eq!((apart.wavefronts(65), often.wavefronts(65)), (2, 1));
+    }
+}

@@ -1,0 +1,75 @@
+//! What is advised against conflicts: only what the spec takes.
+
+use crate::access::{Access, LayoutChange, Suggestion};
+use gemm_dsl::Family as _;
+use gemm_dsl::ir::{BufferLayout, Swizzle};
+use gemm_dsl::spec::SgemmSpec;
+use std::collections::BTreeSet;
+
+/// Leaves out the advice that no plan follows: of a product, whose spec is given, what its keys cannot say, and of any other
+/// kernel all. Where no padding is advised, a swizzle is, if that spares conflicts.
+pub fn kept(spec: Option<&SgemmSpec>, mut accesses: Vec<Access>) -> Vec<Access> {
+    let buffers: BTreeSet<String> = accesses
+        .iter()
+        .filter(|access| access.lies.is_some())
+        .map(|access| access.buffer.clone())
+        .collect();
+    for buffer in buffers {
+        let takes = |cure: &Suggestion| {
+            let cured = spec.and_then(|spec| with(spec, &buffer, cure.by));
+            cured.is_some_and(|spec| spec.plan().is_ok())
+        };
+        for access in accesses.iter_mut().filter(|access| access.buffer == buffer) {
+            access.cure = access.cure.take().filter(takes);
+        }
+        let is_padded = accesses.iter().any(|of| of.buffer == buffer && of.cure.is_some());
+        if let Some(swizzle) = spec.filter(|_| !is_padded).and_then(|spec| swizzle(spec, &buffer)) {
+            exchanged(&mut accesses, &buffer, swizzle);
+        }
+    }
+    accesses
+}
+
+/// The spec with an array that lies otherwise.
+pub fn with(spec: &SgemmSpec, buffer: &str, by: LayoutChange) -> Option<SgemmSpec> {
+    let mut spec = spec.clone();
+    match (buffer, by) {
+        ("As", LayoutChange::Padding(more)) => spec.pad_a += more,
+        ("Bs", LayoutChange::Padding(more)) => spec.pad_b += more,
+        ("As" | "Bs", LayoutChange::Swizzle) => spec.swizzle = true,
+        _ => return None,
+    }
+    Some(spec)
+}
+
+/// How the key `swizzle` exchanges the elements of the rows of an array, if the spec takes it and it does.
+fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
+    let spec = with(spec, buffer, LayoutChange::Swizzle).filter(|_| !spec.swizzle)?;
+    let program = spec.program().ok()?;
+    let array = program.preferred().buffers.iter().find(|array| array.name == buffer)?;
+    match array.layout {
+        BufferLayout::Array { swizzle, .. } => swizzle,
+        _ => None,
+    }
+}
+
+/// Advises a swizzle, if all ways to access the array cost less together.
+fn exchanged(accesses: &mut [Access], buffer: &str, swizzle: Swizzle) {
+    let cure = |access: &Access| {
+        let (way, length) = access.lies.as_ref().filter(|_| access.buffer == buffer)?;
+        let word = |row: u32, column: u32| {
+            let column = swizzle.apply(row.into(), column.into()) as u32;
+            row * length + column
+        };
+        Some(Suggestion::new(LayoutChange::Swizzle, way, word))
+    };
+    let cures: Vec<Option<Suggestion>> = accesses.iter().map(cure).collect();
+    let both =
+        accesses.iter().zip(&cures).filter_map(|(access, cure)| Some((access, cure.as_ref()?)));
+    let [now, then] = both.fold([0, 0], |[now, then], (access, cure)| {
+        [now + access.times * access.cost, then + access.times * cure.wavefronts]
+    });
+    for (access, cure) in accesses.iter_mut().zip(cures).filter(|_| then < now) {
+        access.cure = cure.filter(|cure| cure.wavefronts < access.cost);
+    }
+}

@@ -1,0 +1,421 @@
+//! Lines and accesses, as templates lay them out.
+
+use crate::access::{Access, Cell, LayoutChange, Row};
+use crate::number::number;
+use crate::source::{self, LineCost, Word};
+use std::collections::BTreeMap;
+
+/// The ways to access memory of one line that are drawn of each buffer and kind: those that take most beyond the least.
+const DRAWN: usize = 2;
+
+/// The shares of all instructions from which on a line is shaded, and shaded more.
+const STEPS: [f64; 4] = [0.01, 0.05, 0.15, 0.4];
+
+/// A line of the text.
+#[derive(Clone, Debug)]
+pub struct LineView<'r> {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Its words.
+    pub words: &'r [Word],
+    /// Warp instructions.
+    pub instructions: String,
+    /// Wavefronts of shared memory, those beyond the least in brackets.
+    pub wavefronts: String,
+    /// Sectors of global memory.
+    pub sectors: String,
+    /// The same three as compiled.
+    pub compiled: [String; 3],
+    /// How much of all instructions it executes, from 0 to 4.
+    pub heat: u32,
+    /// Whether its accesses are drawn.
+    pub has_access: bool,
+    /// Of a costly line, the number of the next costlier one, and of the next cheaper.
+    pub next: [Option<usize>; 2],
+}
+
+/// The accesses of a line.
+#[derive(Clone, Debug)]
+pub struct Group<'r> {
+    /// Its number, from 1.
+    pub line: usize,
+    /// Those that are drawn, first those that take most beyond the least.
+    pub drawn: Vec<AccessView<'r>>,
+    /// Those that are not, in words; nothing where there are none.
+    pub others: String,
+}
+
+/// An access, as it is drawn.
+#[derive(Clone, Debug)]
+pub struct AccessView<'r> {
+    /// The line of the text, from 1.
+    pub line: usize,
+    /// The buffer.
+    pub buffer: &'r str,
+    /// Where it is: `shared` or `global`.
+    pub space: &'static str,
+    /// What is done.
+    pub kind: &'static str,
+    /// Bytes of a lane.
+    pub bytes: u32,
+    /// How many lanes take part.
+    pub lanes: String,
+    /// How often.
+    pub times: String,
+    /// What it costs each time.
+    pub cost: u64,
+    /// The least that as many bytes could cost.
+    pub least: u64,
+    /// What it costs that in.
+    pub unit: &'static str,
+    /// What its addresses are.
+    pub algebra: String,
+    /// What the picture is called.
+    pub name: String,
+    /// What stands above its rows.
+    pub rows_are: &'static str,
+    /// What stands above its columns.
+    pub columns: Vec<String>,
+    /// Of how many of its 32 columns each is.
+    pub span: u32,
+    /// Its rows.
+    pub rows: &'r [Row],
+    /// What would spare conflicts, in words, and the rows that the same lanes would take there.
+    pub cured: Option<(String, &'r [Row])>,
+    /// The lanes that are lit from the beginning, as bits.
+    pub lit: u32,
+}
+
+impl AccessView<'_> {
+    /// The classes of a cell.
+    pub fn class(&self, cell: &Cell) -> String {
+        let is_lit = cell.lanes.iter().any(|lane| self.lit >> lane & 1 == 1);
+        match cell.lanes.first() {
+            Some(first) => format!("l{}{}", first / 8, if is_lit { " on" } else { "" }),
+            None if cell.is_wasted => "w".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+/// The instructions of each line, and of all lines: as compiled where that is known of any, else by the text.
+pub fn executed(source: &[source::SourceLine]) -> (Vec<u64>, u64) {
+    let compiled =
+        |line: &source::SourceLine| line.compiled.and_then(|machine| machine.instructions);
+    let by_text =
+        |line: &source::SourceLine| line.charged.map_or(0, |charged| charged.instructions);
+    let each: Vec<u64> = match source.iter().any(|line| compiled(line).is_some()) {
+        true => source.iter().map(|line| compiled(line).unwrap_or(0)).collect(),
+        false => source.iter().map(by_text).collect(),
+    };
+    let all = each.iter().sum();
+    (each, all)
+}
+
+/// The lines that execute so much of all instructions that they are shaded, costliest first; of equal ones the first in the text.
+fn costly(executed: &[u64], all: u64) -> Vec<usize> {
+    let is_costly = |at: &usize| executed[*at] as f64 >= STEPS[0] * all.max(1) as f64;
+    let mut costly: Vec<usize> = (0..executed.len()).filter(is_costly).collect();
+    costly.sort_by_key(|at| std::cmp::Reverse(executed[*at]));
+    costly
+}
+
+/// The number of the line that executes most instructions.
+pub fn costliest(source: &[source::SourceLine]) -> Option<usize> {
+    let (executed, all) = executed(source);
+    Some(source.get(*costly(&executed, all).first()?)?.number)
+}
+
+/// The lines of a text with what they cost; each that has accesses says so.
+pub fn lines<'r>(source: &'r [source::SourceLine], accesses: &[Access]) -> Vec<LineView<'r>> {
+    let (executed, all) = executed(source);
+    let ranked = costly(&executed, all);
+    let some = |count: u64| if count == 0 { String::new() } else { number(count as f64) };
+    let passes = |wavefronts: u64, conflicts: u64| match conflicts {
+        0 => some(wavefronts),
+        beyond => format!("{} ({})", some(wavefronts), some(beyond)),
+    };
+    let of = |(line, executed): (&'r source::SourceLine, u64)| {
+        let LineCost { instructions, wavefronts, conflicts, sectors, .. } =
+            line.charged.unwrap_or_default();
+        let compiled = line.compiled.map_or_else(Default::default, |machine| {
+            let instructions = machine.instructions.map_or(String::new(), some);
+            let wavefronts = passes(machine.wavefronts, machine.conflicts);
+            [instructions, wavefronts, some(machine.sectors)]
+        });
+        let share = executed as f64 / all.max(1) as f64;
+        let rank = ranked.iter().position(|at| at + 1 == line.number);
+        let beside = |rank: Option<usize>| Some(source.get(*ranked.get(rank?)?)?.number);
+        LineView {
+            number: line.number,
+            words: &line.words,
+            instructions: some(instructions),
+            wavefronts: passes(wavefronts, conflicts),
+            sectors: some(sectors),
+            compiled,
+            heat: STEPS.iter().filter(|step| share >= **step).count() as u32,
+            has_access: accesses.iter().any(|access| access.line == line.number),
+            next: [
+                beside(rank.and_then(|rank| rank.checked_sub(1))),
+                beside(rank.map(|rank| rank + 1)),
+            ],
+        }
+    };
+    source.iter().zip(executed).map(of).collect()
+}
+
+/// The accesses, line by line.
+pub fn groups(accesses: &[Access]) -> Vec<Group<'_>> {
+    let mut by_line: BTreeMap<usize, Vec<&Access>> = BTreeMap::new();
+    for access in accesses {
+        by_line.entry(access.line).or_default().push(access);
+    }
+    by_line.into_iter().map(|(line, all)| group(line, all)).collect()
+}
+
+fn group(line: usize, all: Vec<&Access>) -> Group<'_> {
+    let (drawn, others) = parted(all);
+    Group { line, others: left_out(&others), drawn: drawn.into_iter().map(drawing).collect() }
+}
+
+/// What an access takes beyond the least.
+fn excess(access: &Access) -> u64 {
+    access.cost - access.least.min(access.cost)
+}
+
+/// The accesses of a line that are drawn, and those that are not.
+fn parted(mut all: Vec<&Access>) -> (Vec<&Access>, Vec<&Access>) {
+    all.sort_by_key(|access| std::cmp::Reverse((excess(access), access.cost, access.times)));
+    // Of a copy some pictures of what it reads and some of what it writes.
+    let (mut drawn, mut others): (Vec<&Access>, Vec<&Access>) = (Vec::new(), Vec::new());
+    for access in all {
+        let like = |other: &&&Access| other.buffer == access.buffer && other.kind == access.kind;
+        let is_drawn = drawn.iter().filter(like).count() < DRAWN;
+        if is_drawn { &mut drawn } else { &mut others }.push(access);
+    }
+    (drawn, others)
+}
+
+/// How many accesses are not drawn, and what they cost, in words.
+fn left_out(others: &[&Access]) -> String {
+    let costs = |space: &str| {
+        let costs = others.iter().filter(|access| access.space == space).map(|access| access.cost);
+        let (least, most) = (costs.clone().min()?, costs.max()?);
+        let unit = unit(space == "shared", most);
+        Some(if least == most {
+            format!("{most} {unit}")
+        } else {
+            format!("{least} to {most} {unit}")
+        })
+    };
+    let costs: Vec<String> = ["shared", "global"].into_iter().filter_map(costs).collect();
+    match others.len() {
+        0 => String::new(),
+        count => format!(
+            "{count} more {} not drawn, of {}: none takes more beyond the least than those drawn of the same kind and buffer.",
+            if count == 1 { "way is" } else { "ways are" },
+            costs.join(" and of ")
+        ),
+    }
+}
+
+/// What an access costs so many of.
+fn unit(is_shared: bool, cost: u64) -> &'static str {
+    match (is_shared, cost) {
+        (true, 1) => "wavefront",
+        (true, _) => "wavefronts",
+        (false, 1) => "sector",
+        (false, _) => "sectors",
+    }
+}
+
+/// An access, laid out.
+pub fn drawing(access: &Access) -> AccessView<'_> {
+    let is_shared = access.space == "shared";
+    let columns: Vec<String> = match is_shared {
+        true => (0..32).map(|bank| bank.to_string()).collect(),
+        false => (0..4).map(|sector| format!("sector {sector}")).collect(),
+    };
+    let mut algebra = String::new();
+    if let Some(strides) = &access.strides {
+        algebra += &apart(strides);
+    }
+    if let Some(collision) = access.collision {
+        let [a, b] = collision.lanes;
+        let bit = collision.bit.map_or(String::new(), |bit| format!(" (bit {bit} of the lane)"));
+        let words = collision.words.abs();
+        algebra += &format!(" Lanes {a} and {b}{bit} are {words} words apart: the same bank.");
+    }
+    let cured = access.cure.as_ref().map(|cure| {
+        let by = match cure.by {
+            LayoutChange::Padding(1) => "1 more element behind each row".to_owned(),
+            LayoutChange::Padding(pad) => format!("{pad} more elements behind each row"),
+            LayoutChange::Swizzle => {
+                "the elements of its rows exchanged, by the key swizzle,".to_owned()
+            }
+        };
+        let unit = unit(true, cure.wavefronts);
+        let said = format!("With {by} the same lanes would take {} {unit}", cure.wavefronts);
+        (said, &*cure.grid.rows)
+    });
+    AccessView {
+        line: access.line,
+        buffer: &access.buffer,
+        space: access.space,
+        kind: access.kind,
+        bytes: access.bytes,
+        lanes: match access.lanes {
+            1 => "1 lane".to_owned(),
+            lanes => format!("{lanes} lanes"),
+        },
+        times: match access.times {
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        },
+        cost: access.cost,
+        least: access.least,
+        unit: unit(is_shared, access.cost),
+        algebra: algebra.trim().to_owned(),
+        name: format!("{} of {}, line {}", access.kind, access.buffer, access.line),
+        rows_are: if is_shared { "bank" } else { "line" },
+        span: if is_shared { 1 } else { 8 },
+        columns,
+        lit: 0,
+        rows: &access.grid.rows,
+        cured,
+    }
+}
+
+/// How far lanes are apart, as a sentence: in elements.
+fn apart(strides: &str) -> String {
+    match strides {
+        "32:0" => "All lanes access the same element.".to_owned(),
+        strides => format!("Lanes are {strides} elements apart."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Grid;
+    use crate::algebra::Strides;
+    use crate::source::Word;
+
+    /// From the costliest line all costly ones are come to, each no costlier than the one before, and back again.
+    #[test]
+    fn costly_lines_lead_to_one_another() {
+        let counts = [0, 7, 300, 7, 1, 120, 300, 0];
+        let line = |(at, instructions): (usize, &u64)| source::SourceLine {
+            number: at + 1,
+            words: Vec::<Word>::new(),
+            charged: Some(LineCost { instructions: *instructions, ..LineCost::default() }),
+            compiled: None,
+        };
+        let source: Vec<source::SourceLine> = counts.iter().enumerate().map(line).collect();
+        let lines = lines(&source, &[]);
+        let (mut at, mut way) = (costliest(&source), Vec::new());
+        while let Some(number) = at {
+            let [costlier, cheaper] = lines[number - 1].next;
+            assert_eq!(costlier, way.last().copied());
+            way.push(number);
+            at = cheaper;
+        }
+        // A line of 1 in 735 is not shaded, and on no way.
+        assert_eq!(way, [3, 7, 6]);
+        assert!(lines.iter().all(|line| (line.heat > 0) == way.contains(&line.number)));
+    }
+
+    /// An access that costs so much, of which so much is the least.
+    fn access(
+        (buffer, space): (&str, &'static str),
+        kind: &'static str,
+        [cost, least, times]: [u64; 3],
+    ) -> Access {
+        Access {
+            line: 1,
+            buffer: buffer.to_owned(),
+            space,
+            kind,
+            bytes: 4,
+            times,
+            lanes: 32,
+            cost,
+            least,
+            strides: None,
+            collision: None,
+            cure: None,
+            grid: Grid { rows: Vec::new() },
+            lies: None,
+        }
+    }
+
+    /// Of random accesses each is drawn or left out, and what is said of both is so.
+    #[test]
+    fn what_is_left_out_takes_no_more_beyond_the_least() {
+        let mut state = 1u64;
+        let mut below = |most: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % most
+        };
+        for _ in 0..500 {
+            let mut one = || {
+                let buffer =
+                    [("A", "global"), ("B", "global"), ("As", "shared")][below(3) as usize];
+                let least = 1 + below(16);
+                access(
+                    buffer,
+                    ["load", "store"][below(2) as usize],
+                    [least + below(4), least, 1 + below(9)],
+                )
+            };
+            let all: Vec<Access> = (0..12).map(|_| one()).collect();
+            let (drawn, others) = parted(all.iter().collect());
+            assert_eq!(drawn.len() + others.len(), all.len());
+            assert!(drawn.is_sorted_by_key(|access| std::cmp::Reverse(excess(access))));
+            for other in &others {
+                let like = |access: &&&Access| {
+                    (&access.buffer, access.kind) == (&other.buffer, other.kind)
+                };
+                let alike: Vec<u64> =
+                    drawn.iter().filter(like).map(|access| excess(access)).collect();
+                assert_eq!(alike.len(), DRAWN);
+                assert!(alike.iter().all(|drawn| *drawn >= excess(other)), "{other:?}");
+                let said = left_out(&others);
+                assert!(said.starts_with(&others.len().to_string()), "{said}");
+                let (_, costs) = said.split_once("of ").expect("what they cost");
+                let is_named = costs.split(" and of ").any(|part| {
+                    let numbers: Vec<u64> =
+                        part.split(' ').filter_map(|word| word.parse().ok()).collect();
+                    part.contains(unit(other.space == "shared", 2).trim_end_matches('s'))
+                        && numbers.first() <= Some(&other.cost)
+                        && numbers.last() >= Some(&other.cost)
+                });
+                assert!(is_named, "{other:?}: {said}");
+            }
+        }
+    }
+
+    /// One that costs much, all of which it needs, is behind one that costs little and needs less.
+    #[test]
+    fn the_excess_counts_and_not_the_cost() {
+        let a = ("A", "global");
+        let all = [access(a, "load", [16, 16, 9]), access(a, "load", [5, 4, 1])];
+        let (drawn, others) = parted(all.iter().collect());
+        assert_eq!((drawn[0].cost, others.len()), (5, 0));
+        assert_eq!(left_out(&others), "");
+        let more = [&all[0], &all[1], &all[1], &all[1]];
+        let (_, others) = parted(more.to_vec());
+        let said = "2 more ways are not drawn, of 5 to 16 sectors: none takes more beyond the least than those drawn of the same kind and buffer.";
+        assert_eq!(left_out(&others), said);
+    }
+
+    #[test]
+    fn lanes_of_one_element_are_not_apart() {
+        let said = |at: fn(usize) -> i32| {
+            let lanes = std::array::from_fn(|lane| Some(at(lane)));
+            apart(&Strides::from_lanes(&lanes).expect("strides").text())
+        };
+        assert_eq!(said(|_| 0), "All lanes access the same element.");
+        assert_eq!(said(|lane| lane as i32), "Lanes are 32:1 elements apart.");
+    }
+}

@@ -1,0 +1,160 @@
+//! What the simulator counts at a small shape, and which unit of a GPU is asked most, by its counts as compiled and by those of the
+//! text.
+
+use gemm_bench::change::number;
+use gemm_bench::cli::Failure;
+use gemm_bench::lower_bound::LowerBound;
+use gemm_bench::sample;
+use gemm_bench::sample::SampleLaunch;
+use gemm_bench::table::percent;
+use gemm_book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
+use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_runtime::watch::Watch;
+use gemm_runtime::{Counters, Device, SassCounters, Simulation};
+use std::sync::Arc;
+
+/// Wasted shares that are worth a word.
+const WORTH_NAMING: f64 = 0.05;
+
+/// What came of counting.
+pub enum Sample {
+    Counted(SampleCounters),
+    /// Why nothing was counted.
+    TooLarge(String),
+}
+
+/// Counters in words.
+pub struct SampleCounters {
+    /// The shape.
+    pub shape: String,
+    /// Names and values.
+    pub lines: Vec<(&'static str, String)>,
+    /// What is asked of a multiprocessor.
+    pub asked: Vec<String>,
+}
+
+/// Simulates a reduction of a few blocks.
+///
+/// # Errors
+/// What the simulator finds.
+pub fn reduce(plan: &ReducePlan) -> Result<Sample, Failure> {
+    match sample::arrays(plan) {
+        Ok(arrays) => counted(None, |device| sample::reduce(plan.spec(), arrays, device)),
+        Err(why) => Ok(Sample::TooLarge(why)),
+    }
+}
+
+/// Simulates products of a few tiles.
+///
+/// # Errors
+/// What the simulator finds.
+pub fn product(plan: &SgemmPlan) -> Result<Sample, Failure> {
+    let bits = plan.spec().arith.format().map(|format| format.bits());
+    match sample::products(plan) {
+        Ok(products) => counted(bits, |device| sample::product(plan.spec(), products, device)),
+        Err(why) => Ok(Sample::TooLarge(why)),
+    }
+}
+
+/// Counts what a launch does on a simulator, by its text and as compiled; of several kernels that of the one that does most.
+fn counted(
+    bits: Option<u32>,
+    launch: impl Fn(&Device) -> Result<SampleLaunch, Failure>,
+) -> Result<Sample, Failure> {
+    let least = Arc::new(LowerBound::default());
+    let watch: Option<Arc<dyn Watch>> = Some(least.clone());
+    let compiled = Simulation { compiled: true, watch, ..Simulation::default() };
+    let SampleLaunch { shape, launched, flops, .. } = launch(&Device::simulator_of(compiled))?;
+    let counts = sample::compiled_of_main(&launched)?;
+    Ok(Sample::Counted(count(shape, counts, (flops, bits), least.bytes())))
+}
+
+/// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
+fn count(
+    shape: String,
+    (c, compiled): (&Counters, &SassCounters),
+    (flops, bits): (f64, Option<u32>),
+    bytes: u64,
+) -> SampleCounters {
+    let per = |a: u64, b: u64| number(a as f64 / b as f64);
+    let mut lines = vec![
+        ("blocks", number(c.blocks as f64)),
+        ("warp instructions", number(c.instructions as f64)),
+        ("block barriers", format!("up to {} a block", c.block_barriers)),
+        ("warp barriers", format!("up to {} a block", c.warp_barriers)),
+        ("divergent branches", number(c.divergent_branches as f64)),
+        ("global sectors", sectors(c)),
+        ("shared wavefronts", number(c.shared_wavefronts as f64)),
+        ("bank conflicts", number(c.shared_bank_conflicts as f64)),
+    ];
+    let asked_of_memory = (c.global_bytes() + c.bulk_bytes) as f64;
+    if c.mma_flops > 0 {
+        lines.push(("matrix instructions", number((c.mma + c.wgmma) as f64)));
+        let times = number(c.mma_flops as f64 / flops);
+        lines.push(("FLOPs of tensor cores", format!("{times} for each of the product's")));
+        if c.bulk_copies > 0 {
+            let (boxes, bytes) = (number(c.bulk_copies as f64), number(c.bulk_bytes as f64));
+            lines.push(("boxes", format!("{boxes}, of {bytes} bytes")));
+            lines.push(("waits at barriers", number(c.mbarrier_waits as f64)));
+        }
+    } else if flops > 0.0 {
+        let share = percent(c.fma as f64 / c.instructions as f64);
+        lines.push(("multiply-adds", format!("{share} of the instructions")));
+        lines.push(("FMAs per sector", per(c.fmas, c.global_sectors)));
+        lines.push(("FMAs per shared load", per(c.fma, c.shared_loads)));
+    }
+    if flops > 0.0 {
+        let intensity = number(flops / asked_of_memory);
+        lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
+    }
+    SampleCounters { shape, lines, asked: asked((c, compiled), bits, bytes) }
+}
+
+fn sectors(c: &Counters) -> String {
+    format!("{} in {} requests", number(c.global_sectors as f64), number(c.global_requests as f64))
+}
+
+/// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
+/// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
+fn asked((c, compiled): (&Counters, &SassCounters), bits: Option<u32>, bytes: u64) -> Vec<String> {
+    let units = asked_of(c, Some(compiled), bits, bytes);
+    let cycles = |unit: &Unit| {
+        let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));
+        let text = match unit.is_by_text {
+            true => "; by the text, as compiled it is not known".to_owned(),
+            false if cycles == by_text => String::new(),
+            false => format!("; by the text {by_text}"),
+        };
+        format!("{:22}{cycles:>6} cycles, at {}{text}", unit.name, unit.rate)
+    };
+    let mut lines: Vec<String> = units.iter().map(cycles).collect();
+    let (most, unit) = (units[0].cycles, units[0].name);
+    if c.fma > 0 {
+        let share = percent(issuing_fmas(c) / most);
+        lines.push(format!("issuing the multiply-adds alone takes {share} of the first of these"));
+    }
+    let wavefronts = wavefronts(c, Some(compiled));
+    let share = wavefronts.conflicts as f64 / wavefronts.all.max(1) as f64;
+    if share > WORTH_NAMING {
+        let by_text = if wavefronts.is_by_text { ", by the text" } else { "" };
+        let share = percent(share);
+        lines.push(format!(
+            "bank conflicts are {share} of the wavefronts of shared memory{by_text}"
+        ));
+    }
+    let used = c.global_bytes() as f64 / (32.0 * c.global_sectors as f64);
+    if used < 1.0 - WORTH_NAMING {
+        let bytes = number(32.0 * used);
+        lines.push(format!("of the 32 bytes of a global sector {bytes} are asked for, on average"));
+    }
+    if c.divergent_branches as f64 > WORTH_NAMING * c.branch as f64 {
+        let share = percent(c.divergent_branches as f64 / c.branch as f64);
+        lines.push(format!("the lanes of a warp part at {share} of the branches"));
+    }
+    lines.push(String::new());
+    lines.push(format!(
+        "By a model of what the compiler makes of it, {unit} has most to do. A GPU may need less: caches \
+         answer some of what is asked of L2 and memory."
+    ));
+    lines
+}

@@ -1,0 +1,107 @@
+//! Which macro a line belongs to.
+
+use gemm_bench::cli::Failure;
+use gemm_bench::family::Family;
+use gemm_dsl::parse;
+use gemm_dsl::spec::Spec;
+use gemm_runtime::{ReduceSpec, SgemmSpec};
+use std::cmp::Ordering;
+
+/// A line without the macro around it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SpecLine<'t> {
+    pub text: &'t str,
+    pub family: Family,
+    /// What to tell a user whose line either macro could take.
+    pub note: Option<String>,
+}
+
+/// Finds out which macro a line belongs to: the one it is written in, or the one that is asked for;
+/// else the one that knows more of its keys, and of keys that both know, the one that writes `block`
+/// so or that finds no fault.
+///
+/// # Errors
+/// [`Failure::Usage`] for another macro, or for two that contradict each other.
+pub fn line(given: &str, asked: Option<Family>) -> Result<SpecLine<'_>, Failure> {
+    if let Some((name, text)) = parse::call(given) {
+        let family = Family::ALL.into_iter().find(|family| family.macro_name() == name);
+        return match (family, asked) {
+            (None, _) => Err(Failure::Usage(format!(
+                "`{name}!` is none of the macros {}! and {}!",
+                ReduceSpec::MACRO,
+                SgemmSpec::MACRO
+            ))),
+            (Some(family), Some(asked)) if family != asked => Err(Failure::Usage(format!(
+                "the line is one of {name}!, and --family {} asks for {}!. Leave out --family",
+                asked.word(),
+                asked.macro_name()
+            ))),
+            (Some(family), _) => Ok(SpecLine { text, family, note: None }),
+        };
+    }
+    if let Some(family) = asked {
+        return Ok(SpecLine { text: given, family, note: None });
+    }
+    // A text that is none of tokens is faulty in either family.
+    let entries = parse::entries(given).unwrap_or_default();
+    let entries: Vec<&str> = entries.iter().filter_map(|entry| entry.first().copied()).collect();
+    let known = |keys: &[&str]| entries.iter().filter(|e| keys.contains(&key(e))).count();
+    let (reduce, sgemm) = (known(&ReduceSpec::keys()), known(&SgemmSpec::keys()));
+    let (family, sure) = match reduce.cmp(&sgemm) {
+        Ordering::Greater => (Family::Reduce, true),
+        Ordering::Less => (Family::Sgemm, true),
+        Ordering::Equal => (by_values(given, &entries), reduce == 0),
+    };
+    let other = family.other();
+    let note = (!sure).then(|| {
+        let read = format!("read as {}!({given})", family.macro_name());
+        if !is_sound(other, given) {
+            return read;
+        }
+        let (name, word) = (other.macro_name(), other.word());
+        format!("{read}; for the other macro write {name}!({given}) or --family {word}")
+    });
+    Ok(SpecLine { text: given, family, note })
+}
+
+/// The line that one of a family is compared with, without the macro around it.
+///
+/// # Errors
+/// [`Failure::Usage`] for another macro.
+pub fn against(given: &str, family: Family) -> Result<&str, Failure> {
+    match parse::call(given) {
+        None => Ok(given),
+        Some((name, text)) if name == family.macro_name() => Ok(text),
+        Some((name, _)) => Err(Failure::Usage(format!(
+            "--against: the line is one of {name}!, and the spec one of {}!. Only lines of one macro are compared",
+            family.macro_name()
+        ))),
+    }
+}
+
+/// Whether a line is one of the family.
+fn is_sound(family: Family, line: &str) -> bool {
+    match family {
+        Family::Reduce => line.parse::<ReduceSpec>().is_ok(),
+        Family::Sgemm => line.parse::<SgemmSpec>().is_ok(),
+    }
+}
+
+/// The key of an entry: the word before the colon, or the flag.
+fn key(entry: &str) -> &str {
+    entry.split_once(':').map_or(entry, |(key, _)| key.trim())
+}
+
+/// The family of a line whose keys both know: the threads of a reduction are a number, those of a
+/// product a size.
+fn by_values(line: &str, entries: &[&str]) -> Family {
+    let block = entries.iter().find(|entry| key(entry) == "block");
+    match block.and_then(|entry| entry.split_once(':')) {
+        Some((_, size)) if size.contains(['x', 'X']) => Family::Sgemm,
+        Some(_) => Family::Reduce,
+        None if line.parse::<SgemmSpec>().is_err() && line.parse::<ReduceSpec>().is_ok() => {
+            Family::Reduce
+        }
+        None => Family::Sgemm,
+    }
+}

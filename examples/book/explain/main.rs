@@ -1,0 +1,137 @@
+//! Explains one spec: what its plan decided and why, what it occupies and how many blocks fit on each
+//! architecture, what the simulator counts at a small shape, what is asked of a multiprocessor,
+//! and its source.
+//!
+//! ```text
+//! cargo run --release --example explain -- "tile: 128x128x8, thread: 8x8, double_buffer"
+//! cargo run --release --example explain -- "block: 128, items: 4, shuffle" --arch 90
+//! ```
+//!
+//! A faulty spec gives the messages of the macro and the exit code 2.
+
+mod counters;
+mod family;
+mod page;
+mod resources;
+
+use clap::Parser;
+use counters::Sample;
+use gemm_bench::cli::{Failure, Outcome, exit};
+use gemm_bench::family::Family;
+use gemm_dsl::{cuda, plan::Decision};
+use gemm_runtime::{ReduceSpec, SgemmSpec};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Explain what a spec becomes.
+#[derive(Debug, Parser)]
+#[command(name = "explain")]
+struct ExplainOptions {
+    /// The spec, as it stands in the macro, "tile: 128x128x8, thread: 8x8", or with the macro
+    /// around it
+    spec: String,
+    /// The macro; without it, the one that the spec is written in, or whose keys these are
+    #[arg(long)]
+    family: Option<Family>,
+    /// Architectures to compile for, as 80,90 or sm_80,sm_90; without it all that are known
+    #[arg(long, value_delimiter = ',', value_parser = resources::architecture)]
+    arch: Vec<u32>,
+    /// Leave the CUDA C out
+    #[arg(long)]
+    no_source: bool,
+    /// Write a page that shows it too, line by line and access by access, into this file; `-` is the standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "no_source")]
+    html: Option<PathBuf>,
+    /// Print what such a page says as one JSON object
+    #[arg(long, conflicts_with_all = ["html", "no_source"])]
+    json: bool,
+    /// Let it be of the kernel without the barrier, wait or fence at this line of its text: the fault that this prevents
+    #[arg(long, value_name = "LINE", conflicts_with = "against")]
+    without: Option<usize>,
+    /// The spec that the page, or the object, compares it with
+    #[arg(long, value_name = "SPEC")]
+    against: Option<String>,
+}
+
+fn main() -> ExitCode {
+    exit(run(&ExplainOptions::parse()))
+}
+
+fn run(options: &ExplainOptions) -> Result<Outcome, Failure> {
+    let asks = [("--against", options.against.is_some()), ("--without", options.without.is_some())];
+    if let Some((asks, _)) = asks.iter().find(|(_, is_given)| *is_given)
+        && options.html.is_none()
+        && !options.json
+    {
+        let lacks = format!("{asks}: what a page says. Give --html FILE, or --json");
+        return Err(Failure::Usage(lacks));
+    }
+    let line = family::line(&options.spec, options.family)?;
+    if let Some(note) = &line.note {
+        eprintln!("note: {note}");
+    }
+    if options.html.is_some() || options.json {
+        return page::write(line.family, line.text, options);
+    }
+    match line.family {
+        Family::Reduce => {
+            let spec: ReduceSpec = line.text.parse()?;
+            let plan = spec.plan()?;
+            explain(&spec, &plan.decisions(), options, || counters::reduce(&plan))
+        }
+        Family::Sgemm => {
+            let spec: SgemmSpec = line.text.parse()?;
+            let plan = spec.plan()?;
+            explain(&spec, &plan.decisions(), options, || counters::product(&plan))
+        }
+    }
+}
+
+fn explain<S: gemm_dsl::Family>(
+    spec: &S,
+    decisions: &[Decision],
+    options: &ExplainOptions,
+    sample: impl FnOnce() -> Result<Sample, Failure>,
+) -> Result<Outcome, Failure> {
+    let program = spec.program()?;
+    let kernel = program.preferred();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}!({spec})\n", S::MACRO)?;
+    writeln!(out, "  {:22}{}", "kernel", kernel.name)?;
+    for Decision { name, value, reason } in decisions {
+        let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        writeln!(out, "  {name:22}{value}{reason}")?;
+    }
+    let placed = if kernel.shared_is_dynamic() { " (dynamic)" } else { "" };
+    writeln!(out, "  {:22}{} bytes{placed}", "shared memory", kernel.shared_bytes())?;
+    if let Some(fallback) = program.variants().nth(1) {
+        let (first, second) = (&kernel.variant, &fallback.variant);
+        let variants = format!("{first} where the operands allow it, else {second}");
+        writeln!(out, "  {:22}{variants}", "accesses")?;
+    }
+
+    writeln!(out, "\nResources and occupancy\n")?;
+    writeln!(out, "{}", resources::occupancy_table(kernel, &options.arch))?;
+
+    match sample()? {
+        Sample::TooLarge(why) => writeln!(out, "\nCounters\n\n  {why}")?,
+        Sample::Counted(counted) => {
+            writeln!(out, "\nCounters at {}, on the simulator\n", counted.shape)?;
+            for (name, value) in &counted.lines {
+                writeln!(out, "  {name:22}{value}")?;
+            }
+            writeln!(out, "\nWhat is asked of a multiprocessor, as compiled\n")?;
+            for line in &counted.asked {
+                writeln!(out, "  {line}")?;
+            }
+        }
+    }
+    if !options.no_source {
+        writeln!(out, "\nSource")?;
+        for kernel in program.launched() {
+            writeln!(out, "\n{}", cuda::source(kernel))?;
+        }
+    }
+    Ok(Outcome::Right)
+}

@@ -1,0 +1,44 @@
+//! The book, written into a folder.
+
+use gemm_bench::cli::{Failure, Outcome, named};
+use gemm_bench::progress;
+use gemm_book::{live, site};
+use gemm_dsl::stages;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// Makes all pages, and only then writes them; that the folder takes files is found out first.
+///
+/// # Errors
+/// Those of the launches, and a folder that cannot be written.
+pub fn write(folder: &Path) -> Result<Outcome, Failure> {
+    let made = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
+    made.map_err(|error| named(folder, &error))?;
+    let bar = progress::bar(stages::reduce().len() + stages::sgemm().len());
+    let told = |title: &str| {
+        bar.set_message(title.to_owned());
+        bar.inc(1);
+    };
+    let module = live::module();
+    let pages = site::pages(&told, module.is_ok().then_some(live::FILE));
+    bar.finish_and_clear();
+    let mut pages = pages?;
+    match module {
+        Ok(module) => {
+            pages.insert(live::FILE.to_owned(), live::page(&module, site::COMMAND)?);
+        }
+        Err(missing) => eprintln!("without the live page: {missing}"),
+    }
+    let mut bytes = 0;
+    for (name, html) in &pages {
+        let path = folder.join(name);
+        fs::write(&path, html).map_err(|error| named(&path, &error))?;
+        bytes += html.len();
+    }
+    let kb = bytes.div_ceil(1000);
+    let first = folder.join("index.html");
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} pages, {kb} KB, from {} on", pages.len(), first.display())?;
+    Ok(Outcome::Right)
+}

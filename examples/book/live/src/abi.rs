@@ -1,0 +1,63 @@
+//! What a page calls: numbers and addresses in the module's own memory.
+//!
+//! ```text
+//! at = room(bytes)        the page writes the name of a macro, a newline and a line there
+//! run()                   answers them
+//! result(), length()      where the answer is, and how many bytes: a `Report` as JSON
+//! ```
+//!
+//! A panic is a trap, behind which `result` has its message: the page makes the module anew.
+
+#![allow(unsafe_code, reason = "names that a page calls are unsafe attributes")]
+
+use crate::subject::Family;
+use crate::{answer, unknown};
+use std::panic;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static GIVEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static RESULT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+/// There is one thread: nobody else has left it half done.
+fn lock(bytes: &Mutex<Vec<u8>>) -> MutexGuard<'_, Vec<u8>> {
+    bytes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Room for what is asked: its address.
+// SAFETY: no other function of the module has the name.
+#[unsafe(no_mangle)]
+extern "C" fn room(bytes: usize) -> *mut u8 {
+    let mut given = lock(&GIVEN);
+    given.clear();
+    given.resize(bytes, 0);
+    given.as_mut_ptr()
+}
+
+/// Answers what was asked.
+// SAFETY: no other function of the module has the name.
+#[unsafe(no_mangle)]
+extern "C" fn run() {
+    panic::set_hook(Box::new(|panic| *lock(&RESULT) = panic.to_string().into_bytes()));
+    let given = String::from_utf8_lossy(&lock(&GIVEN)).into_owned();
+    let (family, line) = given.split_once('\n').unwrap_or(("", &given));
+    let report = match Family::of_macro(family) {
+        Some(family) => answer(family, line),
+        None => unknown(family),
+    };
+    let report = serde_json::to_vec(&report);
+    *lock(&RESULT) = report.unwrap_or_else(|error| panic!("a report is JSON: {error}"));
+}
+
+/// The address of the answer.
+// SAFETY: no other function of the module has the name.
+#[unsafe(no_mangle)]
+extern "C" fn result() -> *const u8 {
+    lock(&RESULT).as_ptr()
+}
+
+/// Its bytes.
+// SAFETY: no other function of the module has the name.
+#[unsafe(no_mangle)]
+extern "C" fn length() -> usize {
+    lock(&RESULT).len()
+}

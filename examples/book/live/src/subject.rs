@@ -1,0 +1,233 @@
+//! A spec of either family, and the small problem that it is launched on.
+
+use crate::launch::{self, RunRecord};
+use gemm_draw::shapes::{self, SimulationLimits};
+use gemm_dsl::ir::{Extent, Variant, VerifiedProgram};
+use gemm_dsl::plan::Decision;
+use gemm_dsl::spec::{Over, ReduceSpec, SgemmSpec, Spec};
+use gemm_dsl::stages::{self, Stage};
+use gemm_dsl::tables::Target;
+use gemm_dsl::{Family as _, SpecErrors};
+
+/// The most that a page simulates while its reader waits: the fastest product is answered in a quarter of a second.
+const MOST: SimulationLimits = SimulationLimits { elements: 1 << 21, fmas: 1 << 25 };
+
+/// How much longer a multiply-add takes where blocks speak to one another, whose launch is run in several orders, and on
+/// tensor cores, whose sums are computed bit by bit.
+const ORDERS: u64 = 8;
+const TENSOR_CORES: u64 = 4;
+
+/// Products of a batch, where a block computes no more.
+const PRODUCTS: usize = 2;
+
+/// A family of kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Reductions.
+    Reduce,
+    /// Matrix products.
+    Sgemm,
+}
+
+impl Family {
+    /// That of a macro, by its name without the `!`.
+    pub fn of_macro(name: &str) -> Option<Self> {
+        let is_of = |family: &Self| family.macro_name() == name;
+        [Self::Reduce, Self::Sgemm].into_iter().find(is_of)
+    }
+
+    /// The name of its macro, without the `!`.
+    pub fn macro_name(self) -> &'static str {
+        match self {
+            Self::Reduce => ReduceSpec::MACRO,
+            Self::Sgemm => SgemmSpec::MACRO,
+        }
+    }
+}
+
+/// A spec that has a plan.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// Of a reduction.
+    Reduce(Box<ReduceSpec>),
+    /// Of a product.
+    Sgemm(Box<SgemmSpec>),
+}
+
+/// What a spec is launched on.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// In words.
+    pub words: String,
+    /// The extents, in the order of the program's.
+    extents: Vec<u64>,
+    /// The offsets of segments.
+    offsets: Option<Vec<u64>>,
+}
+
+impl Subject {
+    /// The spec of a line.
+    ///
+    /// # Errors
+    /// All its faults.
+    pub fn parse(family: Family, line: &str) -> Result<Self, SpecErrors> {
+        Ok(match family {
+            Family::Reduce => Self::Reduce(Box::new(line.parse()?)),
+            Family::Sgemm => Self::Sgemm(Box::new(line.parse()?)),
+        })
+    }
+
+    /// The spec of a product; none of a reduction.
+    pub fn product(&self) -> Option<&SgemmSpec> {
+        match self {
+            Self::Reduce(_) => None,
+            Self::Sgemm(spec) => Some(spec),
+        }
+    }
+
+    /// The spec, as it is printed.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Reduce(spec) => spec.to_string(),
+            Self::Sgemm(spec) => spec.to_string(),
+        }
+    }
+
+    /// Its program.
+    ///
+    /// # Errors
+    /// All faults of the spec.
+    pub fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
+        match self {
+            Self::Reduce(spec) => spec.program(),
+            Self::Sgemm(spec) => spec.program(),
+        }
+    }
+
+    /// What its plan decided.
+    ///
+    /// # Errors
+    /// As those of [`program`](Self::program).
+    pub fn decisions(&self) -> Result<Vec<Decision>, SpecErrors> {
+        Ok(match self {
+            Self::Reduce(spec) => spec.plan()?.decisions(),
+            Self::Sgemm(spec) => spec.plan()?.decisions(),
+        })
+    }
+
+    /// What it is launched on: what the page of a stage has too, unless that takes long.
+    ///
+    /// # Errors
+    /// Says that a block is too large to be simulated while somebody waits, or which extent of the program it does not know.
+    pub fn problem(&self, program: &VerifiedProgram) -> Result<Problem, String> {
+        let (words, extent, offsets): (_, Box<dyn Fn(Extent) -> Option<u64>>, _) = match self {
+            Self::Reduce(spec) => {
+                let plan = spec.plan().map_err(|faults| faults.to_string())?;
+                let arrays = shapes::arrays(&plan, MOST)?;
+                let (outer, len, inner) = arrays.size;
+                let (outer, len, inner) = (outer as u64, len as u64, inner as u64);
+                let is_segments = spec.over == Over::Segments;
+                let offsets = is_segments.then(|| (0..=outer).map(|n| n * len).collect());
+                let all = arrays.elements as u64;
+                let extent = move |extent| match extent {
+                    Extent::LENGTH if is_segments => Some(all),
+                    Extent::LENGTH => Some(len),
+                    Extent::INNER => Some(inner),
+                    Extent::OUTER | Extent::SEGMENTS => Some(outer),
+                    _ => None,
+                };
+                (arrays.in_words(spec.over), Box::new(extent), offsets)
+            }
+            Self::Sgemm(spec) => {
+                let plan = spec.plan().map_err(|faults| faults.to_string())?;
+                let most = SimulationLimits { fmas: MOST.fmas / self.weight(program), ..MOST };
+                let (m, n, k) = shapes::extents(&plan, most)?;
+                let products = shapes::products(&plan).max(PRODUCTS);
+                let extent = move |extent| match extent {
+                    Extent::M => Some(m as u64),
+                    Extent::N => Some(n as u64),
+                    Extent::K => Some(k as u64),
+                    Extent::SMS => Some(Target::H200.sms.into()),
+                    Extent::BATCH | Extent::BATCH_A | Extent::BATCH_B => Some(products as u64),
+                    _ => None,
+                };
+                let mut words = format!("m = {m}, n = {n}, k = {k}");
+                if spec.batch.is_some() {
+                    words += &format!(", {products} products");
+                }
+                (words, Box::new(extent), None)
+            }
+        };
+        let unknown = |of| format!("a fault of the page: it does not know the extent `{of}`");
+        let extents = program.extents.iter().map(|of| extent(*of).ok_or_else(|| unknown(of)));
+        Ok(Problem { words, extents: extents.collect::<Result<_, _>>()?, offsets })
+    }
+
+    /// How many multiply-adds the simulator could do in the time of one.
+    fn weight(&self, program: &VerifiedProgram) -> u64 {
+        let orders = if program.preferred().communicates() { ORDERS } else { 1 };
+        let products = match self {
+            Self::Sgemm(spec) if spec.arith.format().is_some() => {
+                TENSOR_CORES.max(spec.arith.products().len() as u64)
+            }
+            _ => 1,
+        };
+        orders * products
+    }
+
+    /// The stage that it is: the folder of its snapshots, and their name.
+    pub fn stage(&self) -> Option<(&'static str, String)> {
+        fn stem<S: PartialEq>(spec: &S, stages: &[Stage<S>]) -> Option<String> {
+            let stage = stages.iter().find(|stage| stage.spec == *spec)?;
+            Some(format!("{:02}_{}", stage.index, stage.name))
+        }
+        match self {
+            Self::Reduce(spec) => Some(("reduce", stem(&**spec, &stages::reduce())?)),
+            Self::Sgemm(spec) => Some(("sgemm", stem(&**spec, &stages::sgemm())?)),
+        }
+    }
+
+    /// The registers of a variant of its kernel, on the architectures for which a compiler was asked ahead.
+    pub fn registers(&self, variant: Variant) -> Vec<gemm_draw::occupancy::Registers> {
+        let of =
+            |(ladder, stem): (&str, String)| gemm_draw::compiler::registers(ladder, &stem, variant);
+        self.stage().map(of).unwrap_or_default()
+    }
+
+    /// Launches its program.
+    ///
+    /// # Errors
+    /// As those of [`launch::launch`].
+    pub fn launch(
+        &self,
+        program: &VerifiedProgram,
+        problem: &Problem,
+    ) -> Result<RunRecord, launch::Failure> {
+        launch::launch(program, &problem.extents, problem.offsets.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiply-adds of the product that a line is launched on, and whether its blocks speak to one another.
+    fn fmas(line: &str) -> (u64, bool) {
+        let subject = Subject::parse(Family::Sgemm, line).expect("a line");
+        let program = subject.program().expect("a program");
+        let problem = subject.problem(&program).expect("a problem");
+        let extents = program.extents.iter().zip(&problem.extents);
+        let own = extents.filter(|(of, _)| [Extent::M, Extent::N, Extent::K].contains(of));
+        (own.map(|(_, extent)| extent).product(), program.preferred().communicates())
+    }
+
+    /// A launch that is run in several orders is of so much less.
+    #[test]
+    fn what_takes_several_orders_is_smaller() {
+        let line = "tile: 128x256x16, thread: 8x16";
+        let (alone, speaks) = fmas(line);
+        assert!(!speaks && alone > MOST.fmas / 8, "{alone}");
+        let (streamed, speaks) = fmas(&format!("{line}, stream_k"));
+        assert!(speaks && streamed <= MOST.fmas / 8, "{streamed}");
+    }
+}

@@ -1,0 +1,258 @@
+//! What each key is for, by experiment: the spec without it, at the same shape.
+
+use super::report::Counter;
+use super::resources;
+use super::views::Views;
+use crate::analysis::{Observation, SampleShape, Spec, entries, internal};
+use crate::diff;
+use crate::diff::{CountBasis, Delta, Hunk};
+use crate::times;
+use gemm_bench::cli::Failure;
+use gemm_bench::family::Family;
+use gemm_runtime::Error;
+use rayon::prelude::*;
+use serde::Serialize;
+use std::sync::OnceLock;
+
+/// A key, and what it costs to leave it out.
+#[derive(Clone, Debug, Serialize)]
+pub struct AblationEntry {
+    /// As it is written.
+    pub key: String,
+    /// What becomes of the kernel.
+    pub without: AblatedKernel,
+    /// How long both took, of those that were measured.
+    pub measured: Option<TimeComparison>,
+    /// Registers of a thread on an H200 with the key and without it, where both were compiled.
+    pub registers: Option<[u32; 2]>,
+}
+
+/// Times of two kernels at a size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimeComparison {
+    /// Rows, columns and terms of a product, or the elements that are reduced.
+    pub n: u64,
+    /// Milliseconds with the key, and without it.
+    pub milliseconds: [f64; 2],
+}
+
+/// A kernel without one of its keys.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AblatedKernel {
+    /// It counts otherwise.
+    Counts(Vec<Delta>),
+    /// No counter sees it: it changes when things happen, or where.
+    Unseen(Evidence),
+    /// It is the same kernel.
+    Same,
+    /// It does not take what this one does: what its launch says.
+    Refused(String),
+    /// There is no such kernel: what the check of its spec says.
+    None(String),
+}
+
+/// What shows a change that no counter sees.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evidence {
+    /// The parts of a page that say something else of the kernel without the key.
+    pub views: Vec<&'static str>,
+    /// Where its text differs, from that without the key to that with it: the first lines.
+    pub text: Vec<Hunk>,
+    /// How many lines of such places follow.
+    pub more: usize,
+}
+
+/// So many lines of a text are shown.
+const LINES: usize = 16;
+
+/// The entries of a line, of a kernel that was launched.
+///
+/// # Errors
+/// What a launch without one of them finds; that its spec is faulty is no error.
+pub(super) fn ablations(
+    family: Family,
+    (spec, line): (&Spec, &str),
+    at: SampleShape,
+    looked: &Observation,
+) -> Result<Vec<AblationEntry>, Failure> {
+    let all = entries(line)?;
+    let with = looked.counts()?;
+    // What there is to see is looked at once, where some key needs it.
+    let views = OnceLock::new();
+    let unseen = |without: &Spec| -> Result<AblatedKernel, Failure> {
+        let own = views.get_or_init(|| Views::new(spec, looked).map_err(|error| error.to_string()));
+        let own = own.as_ref().map_err(|error| internal(error))?;
+        Ok(unseen(own, &Views::new(without, &without.look(at)?)?))
+    };
+    let entry = |left_out: usize| {
+        let rest = all.iter().enumerate().filter(|(i, _)| *i != left_out);
+        let rest: Vec<&str> = rest.map(|(_, entry)| &**entry).collect();
+        let rest = rest.join(", ");
+        let counted = Spec::parse(family, &rest).and_then(|spec| Ok((spec.counts(at)?, spec)));
+        let without = match counted {
+            Ok((counts, without)) => {
+                // Base and now change places: what leaving it out costs.
+                let deltas = diff::counters(&with, &counts);
+                if deltas.is_empty() { unseen(&without)? } else { AblatedKernel::Counts(deltas) }
+            }
+            Err(Failure::Spec(faults) | Failure::Runtime(Error::Spec(faults))) => {
+                AblatedKernel::None(first_line(&faults.to_string()))
+            }
+            Err(Failure::Runtime(Error::Unmet(unmet))) => AblatedKernel::Refused(unmet.to_string()),
+            Err(other) => return Err(other),
+        };
+        let measured = match without {
+            AblatedKernel::Counts(_) | AblatedKernel::Unseen(_) => compared([line, &rest], family),
+            _ => None,
+        };
+        let registers = match without {
+            AblatedKernel::None(_) => None,
+            _ => registers([line, &rest], family),
+        };
+        Ok(AblationEntry { key: all[left_out].clone(), without, measured, registers })
+    };
+    let ledger: Result<Vec<AblationEntry>, Failure> =
+        (0..all.len()).into_par_iter().map(entry).collect();
+    let mut ledger = ledger?;
+    // The one without which most is executed or moved comes first, and what is no kernel last.
+    ledger.sort_by_key(|entry| match &entry.without {
+        AblatedKernel::Counts(deltas) => (0, std::cmp::Reverse(weight(deltas))),
+        AblatedKernel::Unseen(_) => (1, std::cmp::Reverse(0)),
+        AblatedKernel::Same | AblatedKernel::Refused(_) | AblatedKernel::None(_) => {
+            (2, std::cmp::Reverse(0))
+        }
+    });
+    Ok(ledger)
+}
+
+/// What shows the change between two kernels that count the same.
+fn unseen(with: &Views, without: &Views) -> AblatedKernel {
+    if with.is_same_kernel(without) {
+        return AblatedKernel::Same;
+    }
+    let (text, more) = diff::first_hunks(&without.text, &with.text, LINES);
+    AblatedKernel::Unseen(Evidence { views: with.differing(without), text, more })
+}
+
+/// The times of two lines at the largest size at which both were measured.
+fn compared(lines: [&str; 2], family: Family) -> Option<TimeComparison> {
+    let [with, without] = lines.map(|line| times::of_line(family, line));
+    let both = with.iter().filter_map(|one| {
+        let other = without.iter().find(|other| other.n == one.n)?;
+        Some(TimeComparison { n: one.n, milliseconds: [one.milliseconds, other.milliseconds] })
+    });
+    both.max_by_key(|compared| compared.n)
+}
+
+/// The registers of two lines, as both were compiled for the file of stages, or both for the one of times: at the largest size.
+fn registers(lines: [&str; 2], family: Family) -> Option<[u32; 2]> {
+    let compiled = lines.map(|line| resources::of_line(family, line));
+    if let [Some(with), Some(without)] = compiled {
+        return Some([with.registers, without.registers]);
+    }
+    let of = |line| times::of_line(family, line).iter().max_by_key(|one| one.n);
+    let [with, without] = lines.map(of);
+    Some([with?.registers, without?.registers])
+}
+
+/// What takes time, as compiled.
+const COSTS: [&str; 7] = [
+    "instructions",
+    "shared_load_wavefronts",
+    "shared_store_wavefronts",
+    "global_load_requests",
+    "global_store_requests",
+    "global_load_sectors",
+    "global_store_sectors",
+];
+
+/// How much a change weighs: the most that a counter grows by, in percent.
+fn weight(deltas: &[Delta]) -> u64 {
+    let grown = |delta: &Delta| delta.now.saturating_sub(delta.before) * 100 / delta.before.max(1);
+    let takes_time = |delta: &&Delta| {
+        COSTS.iter().any(|cost| delta.is_compiled(cost))
+            || delta.by == CountBasis::TextAlone && delta.is(Counter::SharedWavefronts)
+    };
+    deltas.iter().filter(takes_time).map(grown).max().unwrap_or(0)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger(family: Family, line: &str) -> Vec<AblationEntry> {
+        let spec = Spec::parse(family, line).expect("a spec");
+        let at = spec.at().expect("a shape");
+        ablations(family, (&spec, line), at, &spec.look(at).expect("a launch")).expect("a ledger")
+    }
+
+    /// What was measured with a key and without it is said, whether or not counters see it.
+    #[test]
+    fn a_key_has_the_times_that_were_measured() {
+        let [items, shuffle] = &ledger(Family::Reduce, "items: 2, shuffle")[..] else {
+            panic!("two keys")
+        };
+        let [items, shuffle] =
+            if items.key == "shuffle" { [shuffle, items] } else { [items, shuffle] };
+        let times = shuffle.measured.expect("stages 4 and 5");
+        assert!(times.n == 1 << 28 && times.milliseconds[0] < times.milliseconds[1], "{times:?}");
+        assert_eq!(items.measured, None);
+        for key in [items, shuffle] {
+            assert!(key.registers.is_some_and(|of| of.iter().all(|n| (1..256).contains(n))));
+        }
+    }
+
+    /// Products that share a block are as many with the key as without it: more than a block has, so that it executes less.
+    #[test]
+    fn products_of_a_block_execute_less_than_alone() {
+        let line = "tile: 16x16x16, thread: 4x4, batch: strided, products: 4";
+        let ledger = ledger(Family::Sgemm, line);
+        let products = ledger.iter().find(|entry| entry.key == "products: 4").expect("the key");
+        let AblatedKernel::Counts(deltas) = &products.without else { panic!("{products:?}") };
+        let of = |name| deltas.iter().find(|delta| delta.is_compiled(name)).expect("a count");
+        let instructions = of("instructions");
+        assert!(3 * instructions.before < 2 * instructions.now, "{instructions:?}");
+        // Of a block that is full and one that lacks a product.
+        let blocks = deltas.iter().find(|delta| delta.is(Counter::Blocks)).expect("blocks");
+        assert_eq!((4 * 2, 4 * 7), (blocks.before, blocks.now));
+    }
+
+    #[test]
+    fn what_no_counter_sees_the_text_shows() {
+        let of = |line: &str, key: &str| {
+            let found = ledger(Family::Sgemm, line).into_iter().find(|entry| entry.key == key);
+            found.expect("the key").without
+        };
+        assert!(matches!(of("block: 16x16, unroll: 4", "block: 16x16"), AblatedKernel::Same));
+        let unseen = |line: &str, key: &str| match of(line, key) {
+            AblatedKernel::Unseen(unseen) => unseen,
+            other => panic!("{other:?}"),
+        };
+        let bounds = "tile: 64x64x8, thread: 4x4, double_buffer, blocks_per_sm: 2";
+        let bounds = unseen(bounds, "blocks_per_sm: 2");
+        let lines = || bounds.text.iter().flat_map(|hunk| &hunk.lines);
+        for sign in ['+', '-'] {
+            assert!(lines().any(|line| line.sign == sign), "{bounds:?}");
+        }
+        assert!(bounds.views.is_empty() && lines().count() + bounds.more < LINES, "{bounds:?}");
+    }
+
+    #[test]
+    fn parts_of_a_page_that_differ_are_named() {
+        let spread = "tile: 64x64x16, thread: 8x8, float4, stages: 3, spread: 2";
+        let [with, without] = [spread, spread.trim_end_matches(", spread: 2")].map(|line| {
+            let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+            let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+            Views::new(&spec, &looked).expect("views")
+        });
+        let AblatedKernel::Unseen(unseen) = unseen(&with, &without) else {
+            panic!("another kernel")
+        };
+        assert!(unseen.views.contains(&"pipeline") && !unseen.views.contains(&"order"));
+    }
+}

@@ -1,0 +1,145 @@
+//! What is kept of the launches that are looked on at.
+
+use crate::fault;
+use crate::fault::FaultReport;
+use gemm_bench::cli::Failure;
+use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
+use gemm_runtime::{Device, SimError, Simulation};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Keeps what it sees of the first blocks of the launch that does most, as many as it says of a grid; and the first launch that
+/// comes to a fault.
+pub(super) struct Recorder {
+    count: fn([u32; 3]) -> u32,
+    /// The kernel whose launch is kept in place of that.
+    kernel: Option<String>,
+    kept: Mutex<(Option<Recording>, Option<FailedLaunch>)>,
+}
+
+/// What was seen of a launch.
+pub(super) struct Recording {
+    pub(super) kernel: VerifiedKernel,
+    pub(super) grid: [u32; 3],
+    pub(super) profile: Profile,
+    pub(super) trace: Trace,
+    /// Those of blocks behind the first.
+    pub(super) others: Vec<Trace>,
+    pub(super) arguments: Arguments,
+}
+
+/// A launch that has come to a fault.
+pub(super) struct FailedLaunch {
+    kernel: VerifiedKernel,
+    grid: [u32; 3],
+    arguments: Arguments,
+}
+
+impl FailedLaunch {
+    /// Draws the fault of a kernel that the macro of that name made of a line.
+    pub(super) fn drawn(&self, of: (&'static str, String)) -> Result<Option<FaultReport>, Failure> {
+        let launch = (&self.kernel, self.grid, &self.arguments);
+        fault::drawn(of, launch, None, Simulation::default().instructions)
+    }
+}
+
+impl Recorder {
+    pub(super) fn new(count: fn([u32; 3]) -> u32) -> Self {
+        Self { count, kernel: None, kept: Mutex::default() }
+    }
+
+    /// Keeps what it sees of the kernel of this name, whether or not it does most.
+    pub(super) fn at(self, kernel: String) -> Self {
+        Self { kernel: Some(kernel), ..self }
+    }
+
+    /// A simulator on which it looks, that counts what the machine code does too.
+    pub(super) fn device(self: &Arc<Self>) -> Device {
+        let watch: Option<Arc<dyn Watch>> = Some(self.clone());
+        Device::simulator_of(Simulation { compiled: true, watch, ..Simulation::default() })
+    }
+
+    /// What was seen of the launch that does most.
+    pub(super) fn seen(&self) -> Option<Recording> {
+        self.kept().0.take()
+    }
+
+    /// The launch that has come to a fault.
+    pub(super) fn failed(&self) -> Option<FailedLaunch> {
+        self.kept().1.take()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, (Option<Recording>, Option<FailedLaunch>)> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(
+        &self,
+        (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], Arguments),
+        is_looked_at: bool,
+        ran: Result<&Profile, &SimError>,
+        traces: Vec<Trace>,
+    ) {
+        let (kernel, mut traces) = (kernel.clone(), traces.into_iter());
+        match (ran, traces.next()) {
+            (Ok(profile), Some(trace)) if is_looked_at => {
+                let (profile, others) = (profile.clone(), traces.collect());
+                self.kept().0 = Some(Recording { kernel, grid, profile, trace, others, arguments });
+            }
+            (Err(SimError::Fault(_)), _) => {
+                self.kept().1.get_or_insert(FailedLaunch { kernel, grid, arguments });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Watch for Recorder {
+    fn blocks(&self, _: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32> {
+        (0..(self.count)(grid)).collect()
+    }
+
+    fn ran(&self, seen: Seen<'_>) {
+        let is_looked_at = match &self.kernel {
+            Some(kernel) => *kernel == seen.kernel.name,
+            None => seen.is_main,
+        };
+        let launch = (seen.kernel, seen.grid, seen.arguments);
+        self.keep(launch, is_looked_at, seen.ran, seen.traces);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Spec;
+    use crate::sync;
+    use gemm_bench::family::Family;
+    use gemm_dsl::cuda;
+
+    /// A kernel without one of its barriers, as if the generator had forgotten it.
+    #[test]
+    fn a_launch_that_fails_by_itself_is_drawn() {
+        let line = "tile: 32x32x32";
+        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let listing = cuda::listing(&looked.kernel);
+        let barrier = *sync::lines(&looked.kernel, &listing).last().expect("it has barriers");
+        let faulty = sync::changed(&looked.kernel, &listing, barrier).expect("a kernel");
+        let (faulty, _) = faulty.expect("a barrier");
+        let replay = looked.arguments.replay(&faulty, &[0], 1 << 24).expect("it fits");
+        let eye = Recorder::new(|_| 1);
+        let launch = (&faulty, looked.grid, looked.arguments.clone());
+        eye.keep(launch, true, replay.ran.as_ref(), replay.traces);
+        assert!(eye.seen().is_none(), "it has no profile");
+        let failed = eye.failed().expect("a fault");
+        let drawn = failed.drawn(("sgemm_kernel", line.to_owned())).expect("a page");
+        let broken = drawn.expect("a fault");
+        assert!(broken.change.is_none());
+        assert!(broken.fault.what.starts_with("data race on As[0][0]"), "{:?}", broken.fault);
+        assert_eq!(broken.accesses.len(), 2);
+        // One that runs through leaves nothing to draw.
+        assert!(
+            spec.fault(Family::Sgemm, spec.at().expect("a shape")).expect("a launch").is_none()
+        );
+    }
+}

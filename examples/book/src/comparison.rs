@@ -1,0 +1,169 @@
+//! How lanes of two kernels access the same arrays, one above the other: where that is not in the same ways.
+
+use super::access::Access;
+use gemm_draw::view::{AccessView, drawing};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// How many are drawn at most.
+const DRAWN: usize = 3;
+
+/// What is done to an array, in both of two kernels and otherwise in the one than in the other.
+#[derive(Clone, Debug, Serialize)]
+pub struct AccessComparison {
+    /// The array.
+    pub buffer: String,
+    /// What is done to it: whichever way it is read, or written.
+    pub done: &'static str,
+    /// How the kernel that this one is compared with does it, and how this one: of the ways that only one of them has that which
+    /// takes most beyond the least, or of all, where one of them has no other ways.
+    pub ways: [Access; 2],
+    /// How many more ways each has that the other has not.
+    pub others: [usize; 2],
+    /// Whether both are drawn: they are among those whose costs differ most.
+    pub is_drawn: bool,
+}
+
+impl AccessComparison {
+    /// Both, laid out.
+    pub fn drawn(&self) -> [AccessView<'_>; 2] {
+        [drawing(&self.ways[0]), drawing(&self.ways[1])]
+    }
+
+    /// How many times as much the one costs as the other, in thousandths.
+    fn factor(&self) -> u64 {
+        let [before, now] = [0, 1].map(|side| self.ways[side].cost.max(1));
+        1000 * before.max(now) / before.min(now)
+    }
+
+    /// What it is, and what it costs in both.
+    pub fn said(&self) -> String {
+        let [before, now] = self.drawn().map(|of| match of.cost > of.least {
+            true => format!("{} {}, where {} would do", of.cost, of.unit, of.least),
+            false => format!("{} {}", of.cost, of.unit),
+        });
+        format!("{}, {}: {before} → {now}", self.buffer, self.done)
+    }
+
+    /// Of one of both, what is not drawn, in words.
+    pub fn left_out(&self, side: &usize) -> String {
+        match self.others[*side] {
+            0 => String::new(),
+            1 => "One more way, which the other kernel has not, takes no more beyond the least."
+                .to_owned(),
+            others => {
+                format!(
+                    "{others} more ways, which the other kernel has not, take no more beyond the least."
+                )
+            }
+        }
+    }
+}
+
+/// What is done, whoever does it.
+fn done(access: &Access) -> &'static str {
+    match access.kind {
+        "load" | "read by a copy" => "read",
+        "store" | "written by a copy" => "written",
+        other => other,
+    }
+}
+
+/// Whether lanes do the same, however often and wherever in the text.
+fn are_alike(a: &Access, b: &Access) -> bool {
+    let way = |of: &Access| (of.kind, of.bytes, of.lanes, of.cost, of.least, of.strides.clone());
+    let rows = |of: &Access| of.grid.rows.iter().map(|row| row.cells.clone()).collect::<Vec<_>>();
+    way(a) == way(b) && rows(a) == rows(b)
+}
+
+/// What takes most beyond the least is last.
+fn order(access: &&Access) -> (u64, u64, u64) {
+    (access.cost - access.least.min(access.cost), access.cost, access.times)
+}
+
+/// Of all arrays that both kernels access.
+pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison> {
+    let what = |of: &Access| (of.buffer.clone(), done(of));
+    let both: BTreeSet<_> = now.iter().map(what).collect();
+    let beside = |(buffer, done): (String, &'static str)| {
+        let own = |all: &'_ [Access]| -> Vec<Access> {
+            all.iter().filter(|of| what(of) == (buffer.clone(), done)).cloned().collect()
+        };
+        let [before, now] = [own(before), own(now)];
+        let new = |all: &[Access], others: &[Access]| -> Vec<Access> {
+            let is_new = |of: &&Access| !others.iter().any(|other| are_alike(of, other));
+            all.iter().filter(is_new).cloned().collect()
+        };
+        let only = [new(&before, &now), new(&now, &before)];
+        if only.iter().all(Vec::is_empty) {
+            return None;
+        }
+        let worst = |only: &[Access], all: &[Access]| {
+            only.iter().max_by_key(order).or(all.iter().max_by_key(order)).cloned()
+        };
+        let ways = [worst(&only[0], &before)?, worst(&only[1], &now)?];
+        let others = only.map(|only| only.len().saturating_sub(1));
+        Some(AccessComparison { buffer, done, ways, others, is_drawn: false })
+    };
+    let mut all: Vec<AccessComparison> = both.into_iter().filter_map(beside).collect();
+    // Of those that differ as much the first ones.
+    all.sort_by_key(|both| std::cmp::Reverse(both.factor()));
+    for both in all.iter_mut().filter(|both| both.factor() > 1000).take(DRAWN) {
+        both.is_drawn = true;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access;
+    use crate::analysis::Spec;
+    use gemm_bench::family::Family;
+    use gemm_dsl::{cuda, stages};
+
+    fn accesses(line: &str) -> Vec<Access> {
+        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        access::all(&looked.kernel, &cuda::listing(&looked.kernel).lines, &looked.trace)
+    }
+
+    /// Stage 16 splits the fragments of 15: B is read and C written otherwise, and nothing else is.
+    #[test]
+    fn what_a_key_changes_is_drawn_and_nothing_else() {
+        let stages = stages::sgemm();
+        let line = |name: &str| {
+            stages.iter().find(|stage| stage.name == name).expect(name).spec.to_string()
+        };
+        let [before, now] = [line("transpose"), line("split_fragment")].map(|line| accesses(&line));
+        assert!(compare(&now, &now).is_empty());
+        let found = compare(&before, &now);
+        assert!(found.iter().any(|of| (&*of.buffer, of.done) == ("Bs", "read")), "{found:#?}");
+        let differ = found.iter().filter(|both| both.ways[0].cost != both.ways[1].cost);
+        let drawn = found.iter().filter(|both| both.is_drawn);
+        assert_eq!(drawn.count(), differ.count().min(DRAWN));
+        for both in &found {
+            let [theirs, own] = &both.ways;
+            assert!(before.iter().any(|of| are_alike(of, theirs)));
+            assert!(now.iter().any(|of| are_alike(of, own)));
+            assert!(!are_alike(theirs, own), "{both:?}");
+            let all = |of: &&Access| of.buffer == both.buffer && done(of) == both.done;
+            let only = now
+                .iter()
+                .filter(all)
+                .filter(|of| !before.iter().any(|other| are_alike(of, other)));
+            let only: Vec<&Access> = only.collect();
+            assert_eq!(both.others[1], only.len().saturating_sub(1));
+            assert!(only.iter().all(|of| order(of) <= order(&own)));
+        }
+        // What is not drawn is done in the same ways.
+        let drawn = |of: &Access| {
+            found.iter().any(|both| both.buffer == of.buffer && both.done == done(of))
+        };
+        for own in now.iter().filter(|of| !drawn(of)) {
+            let is_there = before.iter().any(|other| are_alike(own, other));
+            let is_new = !before.iter().any(|of| of.buffer == own.buffer && done(of) == done(own));
+            assert!(is_there || is_new, "{own:?}");
+        }
+    }
+}

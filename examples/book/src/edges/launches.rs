@@ -1,0 +1,126 @@
+//! The launches that edges are told by: at the ragged shape, at the same with whole tiles along K, and where all tiles are whole.
+
+use super::SIZE;
+use crate::analysis::{Observation, SampleShape, Spec};
+use crate::edges::requests;
+use crate::edges::requests::{EdgeRequests, Guard, LaunchPair};
+use crate::ownership::GlobalMatrix;
+use gemm_bench::cli::Failure;
+use gemm_reference::product::Size;
+use gemm_runtime::Error;
+use gemm_runtime::watch::Trace;
+use std::collections::BTreeSet;
+
+/// The matrices, by the names of their arrays.
+const NAMES: [&str; 3] = ["A", "B", "C"];
+/// The instructions that a second run may execute: it does what the first one did.
+const INSTRUCTIONS: u64 = 1 << 36;
+
+/// A launch that was looked on at, all blocks of it.
+pub(super) struct EdgeLaunch {
+    pub(super) looked: Observation,
+    pub(super) others: Vec<Trace>,
+    placed: [Option<GlobalMatrix>; 3],
+}
+
+/// The same on elements that are their own numbers.
+struct NumberedLaunch {
+    matrices: [Option<GlobalMatrix>; 3],
+    traces: Vec<Trace>,
+}
+
+/// What is known of edges: of each block along the rows and columns of C, of the first along K, and of statements.
+#[derive(Default)]
+pub(super) struct Edge {
+    pub(super) blocks: Vec<EdgeRequests>,
+    pub(super) along_k: [Option<u64>; 2],
+    pub(super) guards: BTreeSet<(u32, Guard)>,
+}
+
+impl EdgeLaunch {
+    pub(super) fn at(spec: &Spec, size: Size) -> Result<Self, Failure> {
+        let (looked, others) = spec.look_at_all(SampleShape::Size(size))?;
+        let placed = NAMES.map(|name| GlobalMatrix::placed(&looked, name));
+        Ok(Self { looked, others, placed })
+    }
+
+    pub(super) fn traces(&self) -> impl Iterator<Item = &Trace> {
+        std::iter::once(&self.looked.trace).chain(&self.others)
+    }
+
+    /// Runs it again; so many of its blocks are looked at.
+    fn numbered(&self, blocks: usize) -> Result<NumberedLaunch, Failure> {
+        let kernel = &self.looked.kernel;
+        let scalars = self.looked.arguments.scalars(kernel);
+        let (numbered, numbers) = self.looked.arguments.numbered();
+        let matrices = NAMES.map(|name| GlobalMatrix::new(kernel, name, &scalars, &numbers));
+        let blocks: Vec<u32> = (0..blocks as u32).collect();
+        let replay = numbered.replay(kernel, &blocks, INSTRUCTIONS).map_err(Error::from)?;
+        replay.ran.map_err(Error::from)?;
+        Ok(NumberedLaunch { matrices, traces: replay.traces })
+    }
+
+    /// Zeros of the boxes of a block.
+    fn boxes(&self, trace: &Trace) -> ([Option<u64>; 2], BTreeSet<u32>) {
+        let kernel = &self.looked.kernel;
+        requests::boxes(kernel, &self.looked.arguments.scalars(kernel), trace)
+    }
+}
+
+/// Looks at the edges of a product whose launch at the ragged shape is known: `tile` is that of a cluster of blocks, `depth` the
+/// terms of one of K. Nothing is known where another kernel is launched on whole tiles.
+pub(super) fn edge(
+    spec: &Spec,
+    ragged: &EdgeLaunch,
+    (tile, depth): ([usize; 2], usize),
+) -> Result<Option<Edge>, Failure> {
+    let k = SIZE.k.next_multiple_of(depth);
+    let flat = if k == SIZE.k { None } else { Some(EdgeLaunch::at(spec, Size { k, ..SIZE })?) };
+    let flat = flat.as_ref().unwrap_or(ragged);
+    let [m, n] = [(SIZE.m, tile[0]), (SIZE.n, tile[1])].map(|(n, of)| n.next_multiple_of(of));
+    let whole = EdgeLaunch::at(spec, Size { m, n, k })?;
+    let of = |launch: &EdgeLaunch| {
+        let kernel = &launch.looked.kernel;
+        (kernel.name.clone(), kernel.variant, launch.looked.grid)
+    };
+    if of(flat) != of(&whole) || of(flat) != of(ragged) {
+        return Ok(None);
+    }
+    let [rows, columns, terms] = [SIZE.m, SIZE.n, k].map(|extent| extent as u64);
+    let inside = [[rows, terms], [terms, columns], [rows, columns]];
+    let (mut blocks, mut guards) = requests::asked(&LaunchPair {
+        here: (&flat.placed, flat.traces().collect()),
+        whole: (&whole.placed, whole.traces().collect()),
+        inside,
+    });
+    let count = blocks.len();
+    let (here, all) = (flat.numbered(count)?, whole.numbered(count)?);
+    let beside = |of: &NumberedLaunch| {
+        let here = (&of.matrices, of.traces.iter().collect());
+        let whole = (&all.matrices, all.traces.iter().collect());
+        requests::zeros(&flat.looked.kernel, &LaunchPair { here, whole, inside })
+    };
+    let (mut zeros, mut zeroing, _) = beside(&here);
+    for (zeros, trace) in zeros.iter_mut().zip(flat.traces()) {
+        let (of_boxes, statements) = flat.boxes(trace);
+        *zeros = [0, 1].map(|side| zeros[side] + of_boxes[side].unwrap_or(0));
+        zeroing.extend(statements);
+    }
+    for (seen, zeros) in blocks.iter_mut().zip(&zeros) {
+        seen.zeros = *zeros;
+    }
+    let mut along_k = [None; 2];
+    if k != SIZE.k {
+        let (first, statements, is_known) = beside(&ragged.numbered(1)?);
+        let (of_boxes, others) = ragged.boxes(&ragged.looked.trace);
+        let (first, flat) = (first.first().copied().unwrap_or_default(), zeros.first());
+        let flat = flat.copied().unwrap_or_default();
+        along_k = [0, 1].map(|side| {
+            let all = first[side] + of_boxes[side].unwrap_or(0);
+            (is_known[side] || of_boxes[side].is_some()).then(|| all.saturating_sub(flat[side]))
+        });
+        zeroing.extend(statements.into_iter().chain(others));
+    }
+    guards.extend(zeroing.into_iter().map(|stmt| (stmt, Guard::Zeros)));
+    Ok(Some(Edge { blocks, along_k, guards }))
+}

@@ -1,0 +1,43 @@
+//! The book: why a kernel is as fast as it is, drawn from what the simulator has seen of it.
+//!
+//! ```text
+//! a line ─analysis─► Report: numbers, lines of the text, accesses, as data ──page──► HTML
+//! ```
+//!
+//! Whatever a page says is in the [`Report`](report::Report), which is what tests hold against snapshots and traces; templates
+//! only lay it out.
+
+pub mod ablation;
+pub mod analysis;
+pub mod comparison;
+mod deviations;
+pub mod diff;
+pub mod edges;
+pub mod fault;
+pub mod glossary;
+pub mod ideas;
+pub mod launch;
+mod links;
+pub mod live;
+pub mod memory;
+pub mod omissions;
+pub mod ownership;
+pub mod page;
+pub mod partials;
+pub mod pipeline;
+pub mod raster;
+pub mod report;
+pub mod resources;
+mod roofline;
+pub mod site;
+pub mod steps;
+mod suggestion;
+mod summary;
+pub mod sync;
+pub mod times;
+mod unit_name;
+pub mod units;
+mod views;
+pub mod wgmma;
+
+pub use gemm_draw::{access, algebra, compiler, occupancy, source};

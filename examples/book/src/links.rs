@@ -1,0 +1,204 @@
+//! The words of a page: each term of the glossary that occurs in what a page says leads to its sentence, once in each part of
+//! the page; of a text of a kernel the words of CUDA do.
+
+use super::glossary::{TERMS, Term};
+use std::collections::BTreeSet;
+
+/// What is written in these is not read as a sentence: text of a kernel, pictures, links, headings.
+const UNREAD: [&str; 16] = [
+    "a", "code", "svg", "style", "script", "title", "h1", "h2", "h3", "summary", "thead", "label",
+    "button", "output", "nav", "footer",
+];
+
+/// Where a link to a term leads.
+const HREF: &str = "href=\"#w-";
+
+/// A part of a page begins so, and its own parts do: these alone have headings of this size.
+const PART: &str = "h2";
+
+/// Before this nothing defines a word.
+const WORDS: &str = "<section id=\"words\">";
+
+/// A way in which a term is written.
+struct Form {
+    text: String,
+    id: &'static str,
+}
+
+/// All ways of all terms in what is said, longer ones before those that they begin with.
+fn forms() -> Vec<Form> {
+    let of = |term: &Term| {
+        let id = term.id;
+        let name = term.name.to_lowercase();
+        let plural = format!("{name}s");
+        let others = term.others.iter().map(|other| (*other).to_owned());
+        let own = [name, plural].into_iter().chain(others).map(move |text| Form { text, id });
+        own.collect::<Vec<_>>()
+    };
+    in_order(TERMS.iter().flat_map(of).chain(forms_of_code()).collect())
+}
+
+/// Those of a text of a kernel: in its names and its comments the other words mean what they do in any program.
+fn forms_of_code() -> Vec<Form> {
+    let of = |term: &'static Term| {
+        let id = term.id;
+        term.code.iter().map(move |word| Form { text: (*word).to_owned(), id })
+    };
+    in_order(TERMS.iter().flat_map(of).collect())
+}
+
+fn in_order(mut all: Vec<Form>) -> Vec<Form> {
+    all.sort_by(|a, b| b.text.len().cmp(&a.text.len()).then(a.text.cmp(&b.text)));
+    all
+}
+
+/// The page with links at the first place of each term in each part that has none there yet, and the terms that have links then.
+pub(super) fn linked(html: &str) -> (String, Vec<Term>) {
+    let end = html.find(WORDS).unwrap_or(html.len());
+    let (said, rest) = html.split_at(end);
+    let of_link = |after: &str| after.split_once('"').map(|(id, _)| id.to_owned());
+    // What has a link in a part, up to the heading of the next one, which is the first thing in it.
+    let linked = |part: &str| -> BTreeSet<String> {
+        let end = part.find("<h2").unwrap_or(part.len());
+        part[..end].split(HREF).skip(1).filter_map(of_link).collect()
+    };
+    let mut known = linked(said);
+    // Of the parts before; and of none.
+    let (mut all, nothing) = (BTreeSet::new(), BTreeSet::new());
+    let (forms, forms_of_code) = (forms(), forms_of_code());
+    let mut out = String::with_capacity(html.len() + html.len() / 32);
+    let mut unread = 0_usize;
+    // A cell of a line of a text.
+    let mut in_line = false;
+    let mut left = said;
+    while let Some((text, tag)) = left.split_once('<') {
+        match (unread, in_line) {
+            (0, false) => link(text, &forms, &nothing, &mut known, &mut out),
+            // The same words come in every text.
+            (0, true) => link(text, &forms_of_code, &all, &mut known, &mut out),
+            _ => out += text,
+        }
+        let Some((inside, behind)) = tag.split_once('>') else {
+            out.push('<');
+            left = tag;
+            continue;
+        };
+        let name = inside.trim_start_matches('/').split([' ', '\n']).next().unwrap_or_default();
+        let is_end = inside.starts_with('/');
+        if name == PART && is_end {
+            all.append(&mut known);
+            known = linked(behind);
+        }
+        if UNREAD.contains(&name) {
+            unread = if is_end { unread.saturating_sub(1) } else { unread + 1 };
+        }
+        if name == "td" {
+            in_line = !is_end && inside.contains("class=\"t\"");
+        }
+        out.extend(["<", inside, ">"]);
+        left = behind;
+    }
+    out.extend([left, rest]);
+    all.append(&mut known);
+    (out, TERMS.into_iter().filter(|term| all.contains(term.id)).collect())
+}
+
+/// Adds a text with a link at the first place of each term that is neither known yet nor was before.
+fn link(
+    text: &str,
+    forms: &[Form],
+    before_it: &BTreeSet<String>,
+    known: &mut BTreeSet<String>,
+    out: &mut String,
+) {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let mut at = 0;
+    let mut before = ' ';
+    while let Some(c) = text[at..].chars().next() {
+        let begins = is_word(c) && !is_word(before) && before != '&';
+        let found = forms.iter().filter(|_| begins).find(|form| {
+            let here = text[at..].get(..form.text.len());
+            let behind = || text[at + form.text.len()..].chars().next();
+            here.is_some_and(|here| here.eq_ignore_ascii_case(&form.text))
+                && !behind().is_some_and(is_word)
+        });
+        let length = found.map_or(c.len_utf8(), |form| form.text.len());
+        let here = &text[at..at + length];
+        match found {
+            Some(form) if !before_it.contains(form.id) && known.insert(form.id.to_owned()) => {
+                *out += &format!("<a class=\"word\" {HREF}{}\">{here}</a>", form.id);
+            }
+            _ => *out += here,
+        }
+        before = here.chars().last().unwrap_or(' ');
+        at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn linked_terms(html: &str) -> (String, Vec<&'static str>) {
+        let (html, terms) = linked(html);
+        (html, terms.into_iter().map(|term| term.id).collect())
+    }
+
+    #[test]
+    fn the_first_place_of_a_term_is_a_link() {
+        let (html, terms) = linked_terms("<p>A bank, two Banks; bank conflicts.</p>");
+        let expected = "<p>A <a class=\"word\" href=\"#w-bank\">bank</a>, two Banks; \
+                        <a class=\"word\" href=\"#w-conflict\">bank conflicts</a>.</p>";
+        assert_eq!((&*html, &terms[..]), (expected, &["bank", "conflict"][..]));
+        assert_eq!(linked_terms(&html), (html.clone(), terms), "a second time nothing changes");
+    }
+
+    /// Who begins to read at a part finds its words explained.
+    #[test]
+    fn each_part_has_links_of_its_own() {
+        let (html, terms) =
+            linked_terms("<h2>A</h2><p>lanes, lanes</p><h2>B</h2><p>lanes <h3>C</h3> lane</p>");
+        let link = "<a class=\"word\" href=\"#w-lane\">lanes</a>";
+        let expected =
+            format!("<h2>A</h2><p>{link}, lanes</p><h2>B</h2><p>{link} <h3>C</h3> lane</p>");
+        assert_eq!((html, &terms[..]), (expected.clone(), &["lane"][..]));
+        assert_eq!(linked_terms(&expected).0, expected, "a second time nothing changes");
+    }
+
+    /// In a text of a kernel those of CUDA are, wherever they stand in it, and no name that merely has such a word in it.
+    #[test]
+    fn words_of_cuda_are_links_in_texts() {
+        let line = |text: &str| format!("<td class=\"t\">{text}</td>");
+        let link = |id: &str, text: &str| format!("<a class=\"word\" href=\"#w-{id}\">{text}</a>");
+        let (html, terms) = linked_terms(&line(
+            "<span>__global__</span> my__global__ fence_2 #pragma unroll 1 // tile",
+        ));
+        let [global, unroll] =
+            [link("global-function", "__global__"), link("unrolled", "pragma unroll")];
+        assert_eq!(
+            html,
+            line(&format!("<span>{global}</span> my__global__ fence_2 #{unroll} 1 // tile"))
+        );
+        assert_eq!(terms, ["global-function", "unrolled"]);
+        let twice = linked_terms(&format!("<h2>A</h2>{0}<h2>B</h2>{0}", line("__global__"))).0;
+        assert_eq!(twice.matches(&global).count(), 1, "texts of later parts have none: {twice}");
+        let longest = linked_terms(&line("&#34;cp.async.bulk.tensor.2d cp.async.cg&#34;")).1;
+        assert_eq!(longest, ["async-copy", "tma"]);
+        assert_eq!(linked_terms(&line(&global)).0, line(&global), "a second time nothing changes");
+    }
+
+    #[test]
+    fn what_is_no_sentence_stays() {
+        for html in [
+            "<h2>Lanes</h2>",
+            "<td class=\"t\">int <span>lane</span></td>",
+            "<code>lane</code>",
+            "<a href=\"#x\">lane</a>",
+            "<p>planes, lane_a, sub-lane, &lane;</p>",
+        ] {
+            assert_eq!(linked_terms(html), (html.to_owned(), vec![]), "{html}");
+        }
+        let (html, terms) = linked_terms("<p>a tile</p><section id=\"words\"><p>a warp</p>");
+        assert!(html.ends_with("<p>a warp</p>") && terms == ["tile"], "{html}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Which parts the page of a kernel does not have, and why.
+
+use super::report::Report;
+use crate::analysis::Spec;
+use gemm_dsl::spec::Batch;
+use serde::Serialize;
+
+/// A part that is not drawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Omission {
+    /// The `id` that it would have.
+    pub part: &'static str,
+    /// What it would answer.
+    pub question: &'static str,
+    /// Why it is not there.
+    pub why: String,
+}
+
+/// Why nothing is told that asks where the elements of a list lie.
+pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer says: no place in an array tells which element of which \
+     matrix is accessed.";
+
+impl Spec {
+    /// Whether its matrices are those of lists.
+    pub(super) fn is_of_lists(&self) -> bool {
+        matches!(self, Self::Sgemm(spec) if spec.batch == Some(Batch::Pointers))
+    }
+}
+
+/// The parts that a report lacks; `no_order` is why the order of tiles is not known, if it is not.
+pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) -> Vec<Omission> {
+    let mut all = Vec::new();
+    let is_product = matches!(spec, Spec::Sgemm(_));
+    let mut lacks = |part, question, is_there: bool, why: &str| {
+        if !is_there {
+            let why = if spec.is_of_lists() { LIST } else { why }.to_owned();
+            all.push(Omission { part, question, why });
+        }
+    };
+    let steps = &report.steps;
+    if is_product {
+        let owners = "No tile of at most 1024 × 1024 elements is known to be brought, read or stored by threads of the block that is \
+             watched.";
+        lacks("owners", "Who owns what?", report.owners.is_some(), owners);
+        let rounds = match report.has_ring() {
+            true => {
+                "In no loop are threads seen to copy elements to shared memory. What lies in the slots of the ring is drawn tile by \
+                 tile."
+            }
+            false => "In no loop are threads seen to copy elements to shared memory.",
+        };
+        let question = "What does shared memory hold, round by round?";
+        lacks("steps", question, !steps.rounds.is_empty(), rounds);
+        let edges = "Its blocks store nothing of C: they leave parts of sums to another kernel.";
+        let is_told = report.edges.is_some() || report.no_edges.is_some();
+        lacks("edges", "What about ragged shapes?", is_told, edges);
+        let no_order = no_order.unwrap_or_default();
+        lacks("order", "In which order are tiles taken?", report.order.is_some(), &no_order);
+    } else {
+        let levels =
+            "Threads write nothing to shared memory, and no lane takes a value of another.";
+        let question = "How many threads take part in each step?";
+        lacks("steps", question, !steps.levels.is_empty(), levels);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::{Subject, report};
+    use gemm_bench::family::Family;
+
+    fn undrawn(family: Family, line: &str) -> Vec<(&'static str, String)> {
+        let subject = Subject { line: line.to_owned(), ..Subject::new(family) };
+        let report = report(&subject).expect("a launch");
+        // A part is drawn, or it is not.
+        for of in &report.undrawn {
+            let is_drawn = match of.part {
+                "owners" => report.owners.is_some(),
+                "steps" => !report.steps.rounds.is_empty() || !report.steps.levels.is_empty(),
+                "edges" => report.edges.is_some() || report.no_edges.is_some(),
+                "order" => report.order.is_some(),
+                other => panic!("{other}"),
+            };
+            assert!(!is_drawn && !of.why.is_empty(), "{line}: {of:?}");
+        }
+        report.undrawn.into_iter().map(|of| (of.part, of.why)).collect()
+    }
+
+    fn parts(family: Family, line: &str) -> Vec<&'static str> {
+        undrawn(family, line).into_iter().map(|(part, _)| part).collect()
+    }
+
+    #[test]
+    fn what_a_page_lacks_it_says() {
+        let tiled = "tile: 32x32x16, thread: 4x4";
+        assert_eq!(parts(Family::Sgemm, tiled), Vec::<&str>::new());
+        assert_eq!(parts(Family::Sgemm, "block: 16x16"), ["steps"]);
+        let lists = undrawn(Family::Sgemm, &format!("{tiled}, batch: pointers"));
+        assert_eq!(lists.len(), 4);
+        assert!(lists.iter().all(|(_, why)| why == super::LIST), "{lists:?}");
+        assert_eq!(parts(Family::Reduce, "items: 2"), Vec::<&str>::new());
+        let rows = "over: rows, group: 1, block: 64";
+        assert_eq!(parts(Family::Reduce, rows), ["steps"]);
+    }
+}

@@ -1,0 +1,492 @@
+//! Who owns what: which threads bring the elements of a tile of A and of B, which ones read them, and which one stores each
+//! element of C.
+//!
+//! Elements are told by number: the kernel is run once more on arrays whose elements are their own numbers, which it moves
+//! unchanged, so that a word of shared memory names the element that lies there.
+
+mod boxes;
+mod drawing;
+mod formula;
+mod layout;
+pub(crate) mod moves;
+mod rectangles;
+pub(crate) mod reduction;
+mod reuse;
+mod threads;
+
+pub use formula::Formula;
+pub use layout::SharedTile;
+pub use rectangles::{Area, Rect};
+pub use reduction::ReducedElements;
+pub use reuse::ReuseGroup;
+pub use threads::Threads;
+
+use super::pipeline::rounds;
+use crate::analysis::Observation;
+pub use boxes::TileRole;
+use gemm_bench::cli::Failure;
+use gemm_dsl::ir::{Kernel, Stmt};
+use gemm_runtime::watch::{Event, Trace};
+pub(super) use moves::GlobalMatrix;
+use moves::MatrixMoves;
+use rectangles::areas;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The matrices, by the names of their arrays.
+const NAMES: [&str; 3] = ["A", "B", "C"];
+/// Threads of which the elements are told apart: the lanes of the first warp.
+pub(super) const SHOWN: u32 = 32;
+/// The groups of elements of a tile that are in the table.
+const LISTED: usize = 8;
+/// The largest tile that is drawn, in elements along either side.
+const MOST: u64 = 1024;
+
+/// The tiles of the watched block.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ownership {
+    /// Those of A, of B and of C, as far as threads move their elements one by one, or boxes bring them.
+    pub tiles: Vec<OwnedTile>,
+    /// Whether threads copy elements of A and B to shared memory. Else nobody owns them.
+    pub is_copied: bool,
+}
+
+impl Ownership {
+    /// The names of the tiles, in words.
+    pub fn names(&self) -> String {
+        self.tiles.iter().map(|tile| &*tile.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether threads copy elements to shared memory.
+    pub fn has_held(&self) -> bool {
+        self.tiles.iter().any(|tile| tile.held.is_some())
+    }
+
+    /// Whether it is known who reads the elements of a tile.
+    pub fn has_groups(&self) -> bool {
+        self.tiles.iter().any(|tile| !tile.groups.is_empty())
+    }
+
+    /// The arrays in shared memory, in words.
+    pub fn held_words(&self) -> String {
+        let held = self.tiles.iter().filter_map(|tile| tile.held.as_ref().map(SharedTile::words));
+        held.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A tile of a matrix.
+#[derive(Clone, Debug, Serialize)]
+pub struct OwnedTile {
+    /// Of which.
+    pub name: String,
+    /// The first row and the first column.
+    pub origin: [u64; 2],
+    /// Rows and columns.
+    pub extents: [u64; 2],
+    /// What its owners do with it.
+    pub moved: &'static str,
+    /// How many threads do that with an element: the least and the most.
+    pub owners: [u64; 2],
+    /// How often an element is read by a thread, from shared memory if it is copied there: the least and the most.
+    pub reads: [u64; 2],
+    /// What the warps own.
+    pub warps: Vec<Area>,
+    /// What the first threads own.
+    pub threads: Vec<Area>,
+    /// What these read.
+    pub read: Vec<Area>,
+    /// Where it lies in shared memory, if threads copy its elements there.
+    pub held: Option<SharedTile>,
+    /// Its elements by who reads them, and how often.
+    pub groups: Vec<ReuseGroup>,
+    /// The first thread that copies or stores each element; none where nobody does.
+    pub owner: Option<Formula>,
+    /// The group of each.
+    pub group: Option<Formula>,
+    /// Who brings it and who reads it, where no thread moves its elements one by one.
+    pub role: Option<TileRole>,
+}
+
+impl OwnedTile {
+    /// What is done with an element, and by how many.
+    pub fn owned(&self) -> String {
+        if let Some(role) = &self.role {
+            return role.brought();
+        }
+        match self.owners {
+            [0, 0] => self.moved.to_owned(),
+            [1, 1] => format!("{} by one thread", self.moved),
+            [least, most] if least == most => format!("{} by {least} threads", self.moved),
+            [least, most] => format!("{} by {least} to {most} threads", self.moved),
+        }
+    }
+
+    /// How often an element is read.
+    pub fn read_often(&self) -> String {
+        if let Some(role) = &self.role {
+            return role.readers();
+        }
+        match self.reads {
+            [0, 0] => String::new(),
+            [1, 1] => "once".to_owned(),
+            [least, most] if least == most => format!("{least} times"),
+            [least, most] => format!("{least} to {most} times"),
+        }
+    }
+
+    /// The groups of its elements that are listed.
+    pub fn listed(&self) -> &[ReuseGroup] {
+        &self.groups[..self.groups.len().min(LISTED)]
+    }
+
+    /// The others, in words.
+    pub fn unlisted(&self) -> String {
+        let Some(others) = self.groups.get(LISTED..).filter(|others| !others.is_empty()) else {
+            return String::new();
+        };
+        let like = |of: &ReuseGroup| (of.count, of.reads, of.readers.as_ref().map(Threads::count));
+        let are_alike = self.groups.iter().all(|of| like(of) == like(&self.groups[0]));
+        let (count, name) = (others.len(), &self.name);
+        let alike = match are_alike {
+            true => ", each of as many elements, which as many threads read as often",
+            false => "",
+        };
+        format!("{count} more groups of elements of {name} are not in the table{alike}.")
+    }
+
+    /// What the first thread has to do with it.
+    pub fn of_thread_0(&self) -> String {
+        let count = |rects: &[Rect]| rects.iter().map(|r| r.width * r.height).sum::<u64>();
+        let of_first = |areas: &[Area]| {
+            areas.iter().find(|area| area.owner == 0).map_or(0, |area| count(&area.rects))
+        };
+        let owned = of_first(&self.threads);
+        let verb = if self.name == NAMES[2] { "stores" } else { "copies" };
+        let parts = [(verb, owned), ("reads", of_first(&self.read))].into_iter();
+        let parts = parts.filter(|(_, n)| *n > 0).map(|(verb, n)| format!("{verb} {n}"));
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A product that has run on elements that are their own numbers.
+pub(super) struct NumberedRun {
+    /// A, B and C.
+    pub(super) matrices: [Option<GlobalMatrix>; 3],
+    /// What was seen of the watched block.
+    pub(super) trace: Trace,
+}
+
+/// Runs a product on elements that are their own numbers; none of another kernel.
+pub(super) fn named(looked: &Observation) -> Result<Option<NumberedRun>, Failure> {
+    let kernel = &looked.kernel;
+    let scalars = looked.arguments.scalars(kernel);
+    let (numbered, numbers) = looked.arguments.numbered();
+    let matrices = NAMES.map(|name| GlobalMatrix::new(kernel, name, &scalars, &numbers));
+    if matrices[2].is_none() {
+        return Ok(None);
+    }
+    Ok(looked.again(&numbered)?.map(|trace| NumberedRun { matrices, trace }))
+}
+
+/// The tiles of a product, with what was seen when it ran on operands of its own; none if nothing of them is known.
+pub(super) fn ownership(kernel: &Kernel, named: &NumberedRun, ran: &Trace) -> Option<Ownership> {
+    let trace = &named.trace;
+    let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
+    let steady = rounds::main_loop(kernel, trace, &of_first).and_then(|rounds| {
+        let (value, _) = rounds.of_events.get(1).or(rounds.of_events.first())?;
+        Some((rounds.var, *value))
+    });
+    let moved = moves::moves(kernel, trace, &named.matrices, steady);
+    let is_shuffled = kernel.statements().iter().any(|s| matches!(s, Stmt::LoadMatrix(_)));
+    let tiles = NAMES.iter().zip(&moved);
+    let tiles = tiles.filter_map(|(name, moved)| tile(kernel, name, moved, is_shuffled));
+    let mut tiles: Vec<OwnedTile> = tiles.collect();
+    for tile in boxes::tiles(kernel, ran) {
+        if tiles.iter().all(|other| other.name != tile.name) {
+            tiles.push(tile);
+        }
+    }
+    tiles.sort_by(|a, b| a.name.cmp(&b.name));
+    let is_copied = moved.iter().any(|moved| !moved.lies.is_empty());
+    (!tiles.is_empty()).then_some(Ownership { tiles, is_copied })
+}
+
+/// The first row and column, and how many rows and columns there are.
+fn bounds(places: &BTreeSet<(u64, u64)>) -> Option<([u64; 2], [u64; 2])> {
+    let (top, bottom) = (places.first()?.0, places.last()?.0);
+    let columns = || places.iter().map(|(_, column)| *column);
+    let (left, right) = (columns().min()?, columns().max()?);
+    Some(([top, left], [bottom - top + 1, right - left + 1]))
+}
+
+fn is_small((_, extents): ([u64; 2], [u64; 2])) -> bool {
+    extents.iter().all(|extent| *extent <= MOST)
+}
+
+/// The tile that a matrix's elements make up.
+fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> Option<OwnedTile> {
+    // Of what is copied the elements of one round; of what is read at once all, or if they are many those of a round.
+    let all_read = || moved.readers.keys().copied().collect::<BTreeSet<_>>();
+    let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
+        (false, false) => moved.steady.clone(),
+        (true, false) => moved.owned.keys().copied().collect(),
+        (false, true) if !bounds(&all_read()).is_some_and(is_small) => moved.steady.clone(),
+        (_, true) => all_read(),
+    };
+    let (origin, extents) = bounds(&places).filter(|bounds| is_small(*bounds))?;
+    let [top, left] = origin;
+    let span = |counts: &mut dyn Iterator<Item = u64>| {
+        counts.fold(None, |all: Option<[u64; 2]>, n| {
+            Some(all.map_or([n; 2], |[a, b]| [a.min(n), b.max(n)]))
+        })
+    };
+    let owners = |place: &(u64, u64)| moved.owned.get(place);
+    let at = |place: &(u64, u64)| (place.0 - top, place.1 - left);
+    let owned_by = |number: &dyn Fn(u32) -> u32| -> BTreeMap<(u64, u64), u32> {
+        let first = |place| Some((at(place), number(*owners(place)?.first()?)));
+        places.iter().filter_map(first).collect()
+    };
+    let of_threads = owned_by(&|thread| thread);
+    let readers = |place: &(u64, u64)| moved.readers.get(place);
+    // Several threads read an element, so each has areas of its own.
+    let read_by = |thread: u32| {
+        let is_read =
+            |place: &&(u64, u64)| readers(place).is_some_and(|all| all.contains_key(&thread));
+        areas(&places.iter().filter(is_read).map(|place| (at(place), thread)).collect())
+    };
+    let read = (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect();
+    let held = SharedTile::shared_tile(kernel, moved, &places, is_shuffled);
+    let (groups, group) = match name == NAMES[2] {
+        true => Default::default(),
+        false => reuse::groups(moved, &places, held.as_ref(), is_shuffled),
+    };
+    let law = |number: &dyn Fn(&(u64, u64)) -> Option<i64>| {
+        let [rows, columns] = extents;
+        let places = (top..top + rows)
+            .flat_map(|row| (left..left + columns).map(move |column| (row, column)));
+        Formula::fit(places.map(|place| number(&place)).collect(), columns as usize)
+    };
+    let is_stored = name == NAMES[2];
+    let of_threads = of_threads.into_iter().filter(|(_, thread)| *thread < SHOWN).collect();
+    Some(OwnedTile {
+        name: name.to_owned(),
+        origin,
+        extents,
+        moved: match (is_stored, moved.owned.is_empty()) {
+            (true, _) => "stored",
+            (false, false) => "copied to shared memory",
+            (false, true) => "read from global memory",
+        },
+        owners: span(
+            &mut places.iter().map(|place| owners(place).map_or(0, |all| all.len() as u64)),
+        )?,
+        reads: span(
+            &mut places.iter().map(|place| readers(place).map_or(0, |all| all.values().sum())),
+        )?,
+        warps: areas(&owned_by(&|thread| thread / 32)),
+        threads: areas(&of_threads),
+        read,
+        held,
+        owner: (!moved.owned.is_empty()).then(|| {
+            law(&|place| {
+                Some(i64::from(*owners(place).filter(|_| places.contains(place))?.first()?))
+            })
+        }),
+        group: (!groups.is_empty()).then(|| law(&|place| group.get(place).map(|n| *n as i64))),
+        groups,
+        role: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Spec;
+    use gemm_bench::family::Family;
+    use gemm_dsl::ir::BufferLayout;
+
+    fn owners(family: Family, line: &str) -> Option<Ownership> {
+        let spec = Spec::parse(family, line).expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        ownership(&looked.kernel, &named(&looked).expect("the same launch")?, &looked.trace)
+    }
+
+    /// Stage 22: 16 x 16 threads of 8 x 16 sums, in vectors of four; lanes of a warp are 4 x 8.
+    #[test]
+    fn a_thread_owns_what_the_layout_of_warps_and_lanes_says() {
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let owners = owners(Family::Sgemm, line).expect("a product");
+        let [a, b, c] = &owners.tiles[..] else { panic!("three tiles") };
+        assert_eq!((a.extents, b.extents, c.extents), ([128, 16], [16, 256], [128, 256]));
+        // An element of A is used in 256 / 16 columns of threads, one of B in 128 / 8 rows.
+        assert_eq!((a.owners, a.reads, b.owners, b.reads), ([1; 2], [16; 2], [1; 2], [16; 2]));
+        assert_eq!((c.owners, c.reads), ([1; 2], [0; 2]));
+        let rect = |x, y, width, height| Rect { x, y, width, height };
+        let warp: Vec<Rect> = c.warps.iter().map(|area| area.rects[0]).collect();
+        let tile = |warp: u64| rect(warp % 2 * 128, warp / 2 * 32, 128, 32);
+        assert_eq!(warp, (0..8).map(tile).collect::<Vec<_>>());
+        let fours = [0, 16].iter().flat_map(|y| [0, 32, 64, 96].map(|x| rect(x, *y, 4, 4)));
+        assert_eq!(c.threads[0].rects, fours.collect::<Vec<_>>());
+        // It reads the rows and the columns of what it stores.
+        assert_eq!(a.read[0].rects, [rect(0, 0, 16, 4), rect(0, 16, 16, 4)]);
+        assert_eq!(b.read[0].rects, [0, 32, 64, 96].map(|x| rect(x, 0, 4, 16)));
+        // So do all lanes: the next one stores, and reads, the columns behind.
+        let columns = |areas: &[Area]| areas.iter().map(|area| area.rects[0].x).collect::<Vec<_>>();
+        assert_eq!((c.threads.len(), a.read.len(), b.read.len()), (32, 32, 32));
+        assert_eq!(columns(&b.read), columns(&c.threads));
+        assert_eq!(
+            (a.of_thread_0(), c.of_thread_0()),
+            ("copies 8, reads 128".into(), "stores 128".into())
+        );
+    }
+
+    /// Stage 5: a thread for each element, warps along the rows.
+    #[test]
+    fn a_thread_of_one_sum_reads_a_row_and_a_column() {
+        let owners = owners(Family::Sgemm, "tile: 32x32x32").expect("a product");
+        let [a, b, _] = &owners.tiles[..] else { panic!("three tiles") };
+        let rect = |x, y, width, height| Rect { x, y, width, height };
+        assert_eq!(
+            (&a.read[0].rects[..], &b.read[0].rects[..]),
+            (&[rect(0, 0, 32, 1)][..], &[rect(0, 0, 1, 32)][..])
+        );
+        assert_eq!((a.reads, b.reads, a.warps.len()), ([32; 2], [32; 2], 32));
+    }
+
+    /// Rows, padding, transposition and swizzles: each element lies where the layout of its array puts it.
+    #[test]
+    fn elements_lie_where_the_layout_says() {
+        let lines = [
+            "tile: 64x64x16, thread: 4x4",
+            "tile: 64x64x16, thread: 4x4, float4, transpose, pad_a: 4, stages: 3",
+            "tile: 64x64x16, thread: 4x4, float4, pad_a: 4, pad_b: 8, double_buffer",
+            "tile: 64x64x16, thread: 4x4, float4, swizzle",
+            "tile: 96x64x8, thread: 6x4",
+        ];
+        for line in lines {
+            let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+            let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+            let kernel = &looked.kernel;
+            let named = named(&looked).expect("the same launch").expect("a product");
+            let owners = ownership(kernel, &named, &looked.trace).expect("tiles");
+            for tile in &owners.tiles[..2] {
+                let held = tile.held.as_ref().expect("it is copied");
+                let array = kernel.buffers.iter().find(|of| of.name == held.name).expect("As");
+                let BufferLayout::Array { order, pad, swizzle } = &array.layout else {
+                    panic!("{line}")
+                };
+                let is_turned = !order.is_sorted();
+                let pad = kernel.eval_const(pad).expect("a number") as u64;
+                let [rows, columns] = tile.extents;
+                let inner = if is_turned { [columns, rows] } else { [rows, columns] };
+                assert_eq!(held.extents, [inner[0], inner[1] + pad], "{line}, {}", held.name);
+                assert_eq!(held.unused, inner[0] * pad);
+                assert_eq!(held.places.len() as u64, rows * columns);
+                let [top, left] = tile.origin;
+                for (&(row, column), &lies) in &held.places {
+                    let (row, column) = (row - top, column - left);
+                    let (row, column) = if is_turned { (column, row) } else { (row, column) };
+                    let column = swizzle.map_or(column, |swizzle| swizzle.apply(row, column));
+                    assert_eq!(lies, (row, column), "{line}, {}", held.name);
+                }
+                // What warps write there is what they copy, word by word.
+                let words = |areas: &[Area]| {
+                    areas.iter().flat_map(|of| &of.rects).map(|r| r.width * r.height).sum::<u64>()
+                };
+                assert_eq!(words(&held.warps), rows * columns, "{line}");
+                let of_lanes = |areas: &[Area]| {
+                    areas
+                        .iter()
+                        .map(|of| (of.owner, words(std::slice::from_ref(of))))
+                        .collect::<Vec<_>>()
+                };
+                assert_eq!(of_lanes(&held.threads), of_lanes(&tile.threads), "{line}");
+                assert_eq!(of_lanes(&held.read), of_lanes(&tile.read), "{line}");
+            }
+        }
+    }
+
+    /// Of products that share a block the tiles are those of the first, by its own threads.
+    #[test]
+    fn a_batch_has_the_tiles_of_its_first_product() {
+        let line = "tile: 16x16x16, thread: 4x4, products: 4, batch: strided";
+        let owners = owners(Family::Sgemm, line).expect("a product");
+        assert_eq!(owners.tiles.len(), 3);
+        for tile in &owners.tiles {
+            assert_eq!((tile.extents, tile.owners), ([16, 16], [1; 2]), "{}", tile.name);
+            let threads: BTreeSet<u32> = tile.threads.iter().map(|area| area.owner).collect();
+            assert_eq!(threads, (0..16).collect(), "{}", tile.name);
+        }
+    }
+
+    /// Groups have each element once, and those who read it are those who have it among what they read.
+    #[test]
+    fn groups_say_who_reads_an_element() {
+        let lines = [
+            "block: 16x16",
+            "tile: 32x32x32",
+            "tile: 64x64x16, thread: 4x4, float4, transpose, fragment: split",
+            "tile: 16x16x64, thread: 4x4, float4, transpose, pad_a: 4, slices: 8",
+            "tile: 96x64x8, thread: 6x4",
+        ];
+        for line in lines {
+            let owners = owners(Family::Sgemm, line).expect("a product");
+            for tile in &owners.tiles[..2] {
+                let [rows, columns] = tile.extents;
+                let count: usize = tile.groups.iter().map(|group| group.count).sum();
+                assert_eq!(count as u64, rows * columns, "{line}");
+                let numbers = tile.group.as_ref().expect("groups").numbers(tile.extents);
+                let mut of_lanes: BTreeMap<u32, u64> = BTreeMap::new();
+                for lane in 0..SHOWN {
+                    let of = |n: &&Option<i64>| {
+                        let group = &tile.groups[n.expect("a group") as usize];
+                        group.readers.as_ref().expect("told apart").has(lane)
+                    };
+                    let read = numbers.iter().filter(of).count() as u64;
+                    if read > 0 {
+                        of_lanes.insert(lane, read);
+                    }
+                }
+                let words =
+                    |area: &Area| area.rects.iter().map(|r| r.width * r.height).sum::<u64>();
+                let read: BTreeMap<u32, u64> =
+                    tile.read.iter().map(|area| (area.owner, words(area))).collect();
+                assert_eq!(of_lanes, read, "{line}, {}", tile.name);
+                let said = tile.unlisted();
+                let hidden = tile.groups.len() - tile.listed().len();
+                assert_eq!(said.starts_with(&hidden.to_string()), hidden > 0, "{line}: {said}");
+                if said.contains("as many elements") {
+                    assert!(tile.groups.iter().all(|of| of.count == tile.groups[0].count));
+                }
+                for group in &tile.groups {
+                    assert!((tile.reads[0]..=tile.reads[1]).contains(&group.reads), "{line}");
+                    let readers = group.readers.as_ref().map_or(0, Threads::count);
+                    assert!(
+                        readers > 0 && group.reads.is_multiple_of(readers),
+                        "{line}: {group:?}"
+                    );
+                }
+                // What is said of threads as a whole is said of each by its law.
+                if let Some(owner) = &tile.owner {
+                    let numbers = owner.numbers(tile.extents);
+                    let of_first = numbers.iter().filter(|n| **n == Some(0)).count() as u64;
+                    assert_eq!(of_first, words(&tile.threads[0]), "{line}");
+                }
+            }
+        }
+    }
+
+    /// What is not copied is read where it is; boxes are brought.
+    #[test]
+    fn kernels_without_copies_by_threads_have_the_other_tiles() {
+        let naive = owners(Family::Sgemm, "block: 16x16").expect("a product");
+        let moved: Vec<_> = naive.tiles.iter().map(|tile| (tile.moved, tile.reads)).collect();
+        let read = ("read from global memory", [16; 2]);
+        assert_eq!(moved, [read, read, ("stored", [0; 2])]);
+        let boxes = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
+        let names = owners(Family::Sgemm, boxes)
+            .map(|all| all.tiles.iter().map(|t| t.name.clone()).collect());
+        assert_eq!(names, Some(NAMES.map(str::to_owned).to_vec()));
+        assert!(owners(Family::Reduce, "items: 2").is_none());
+    }
+}

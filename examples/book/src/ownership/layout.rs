@@ -1,0 +1,110 @@
+//! Where the elements of a tile lie in shared memory: padding, transposition and swizzles as they were seen.
+
+use super::{MOST, SHOWN};
+use crate::ownership::formula::Formula;
+use crate::ownership::moves::{MatrixMoves, Position};
+use crate::ownership::rectangles::{Area, areas};
+use crate::wgmma::extents;
+use gemm_dsl::ir::Kernel;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A tile in shared memory: one of the slots of its array, as it lies.
+#[derive(Clone, Debug, Serialize)]
+pub struct SharedTile {
+    /// The array.
+    pub name: String,
+    /// Which of its slots, of how many.
+    pub slot: [u64; 2],
+    /// Rows of it, and words of a row, padding among them.
+    pub extents: [u64; 2],
+    /// Words of the slot in which no element lies.
+    pub unused: u64,
+    /// Where each element lies: how many words behind the first of the slot.
+    pub lies: Formula,
+    /// What the warps write.
+    pub warps: Vec<Area>,
+    /// What the first threads write.
+    pub threads: Vec<Area>,
+    /// What these read.
+    pub read: Vec<Area>,
+    /// By element, its row and its column in the slot.
+    #[serde(skip)]
+    pub(super) places: BTreeMap<Position, Position>,
+}
+
+impl SharedTile {
+    /// What the picture shows of the array, in words.
+    pub fn words(&self) -> String {
+        let [rows, columns] = self.extents;
+        let slot = match self.slot {
+            [_, 1] => String::new(),
+            [slot, slots] => format!(", part {slot} of {slots}, counted from 0"),
+        };
+        let unused = match self.unused {
+            0 => String::new(),
+            1 => ", of which 1 word, unfilled, holds no element".to_owned(),
+            words => format!(", of which {words} words, unfilled, hold no element"),
+        };
+        format!("{} has {rows} rows of {columns} words{slot}{unused}", self.name)
+    }
+
+    /// Where elements of a tile lie, if each lies in one place of one slot; `is_shuffled` says that it is not told apart which lane
+    /// reads what.
+    pub(super) fn shared_tile(
+        kernel: &Kernel,
+        moved: &MatrixMoves,
+        elements: &BTreeSet<Position>,
+        is_shuffled: bool,
+    ) -> Option<Self> {
+        let lies = |place: &Position| {
+            let mut all = moved.lies.get(place)?.iter();
+            all.next().filter(|_| all.next().is_none()).map(|at| (*place, *at))
+        };
+        let lies: BTreeMap<Position, (usize, u64)> =
+            elements.iter().map(lies).collect::<Option<_>>()?;
+        let (buffer, _) = *lies.values().next()?;
+        let dims = extents(kernel, buffer)?;
+        let [.., rows, pitch] = dims[..] else { return None };
+        let words = (rows * pitch).max(1);
+        let slot = lies.values().next()?.1 / words;
+        let is_one = lies.values().all(|(of, at)| *of == buffer && at / words == slot);
+        if !is_one || rows.max(pitch) > MOST {
+            return None;
+        }
+        let place = |at: u64| (at % words / pitch.max(1), at % words % pitch.max(1));
+        let places: BTreeMap<Position, Position> =
+            lies.iter().map(|(element, (_, at))| (*element, place(*at))).collect();
+        let written_by = |number: &dyn Fn(u32) -> u32| {
+            let of = |(element, place): (&Position, &Position)| {
+                Some((*place, number(*moved.owned.get(element)?.first()?)))
+            };
+            places.iter().filter_map(of).collect::<BTreeMap<Position, u32>>()
+        };
+        let mut threads = written_by(&|thread| thread);
+        threads.retain(|_, thread| *thread < SHOWN);
+        let read_by = |thread: u32| {
+            let is_read = |element: &Position| {
+                moved.readers.get(element).is_some_and(|all| all.contains_key(&thread))
+            };
+            let own = places.iter().filter(|(element, _)| is_read(element));
+            areas(&own.map(|(_, place)| (*place, thread)).collect())
+        };
+        let (top, left) = (elements.first()?.0, elements.iter().map(|(_, column)| *column).min()?);
+        let right = elements.iter().map(|(_, column)| *column).max()?;
+        let in_order = (top..=elements.last()?.0)
+            .flat_map(|row| (left..=right).map(move |column| (row, column)))
+            .map(|element| Some((lies.get(&element)?.1 % words) as i64));
+        Some(Self {
+            name: kernel.buffers[buffer].name.clone(),
+            slot: [slot, dims.iter().product::<u64>() / words],
+            extents: [rows, pitch],
+            unused: words - places.values().collect::<BTreeSet<_>>().len() as u64,
+            lies: Formula::fit(in_order.collect(), (right - left + 1) as usize),
+            warps: areas(&written_by(&|thread| thread / 32)),
+            threads: areas(&threads),
+            read: (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect(),
+            places,
+        })
+    }
+}

@@ -1,0 +1,220 @@
+//! Which thread moved which element, from a trace of elements that are their own numbers.
+
+use crate::analysis::Observation;
+use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Space};
+use gemm_runtime::watch::{AccessEvent, Kind, Trace};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+/// A row and a column.
+pub(crate) type Position = (u64, u64);
+
+/// A matrix in global memory.
+pub(crate) struct GlobalMatrix {
+    /// Its array.
+    pub(crate) buffer: usize,
+    /// The numbers of its elements.
+    numbers: Range<u64>,
+    /// Columns and rows from one element to the next: which is 1, and the other.
+    strides: [u64; 2],
+    /// From one product of a batch to the next, where they lie apart.
+    product: Option<u64>,
+}
+
+impl GlobalMatrix {
+    /// The matrix whose array has this name, if it is one of `F32` with rows and columns that does not overlap itself.
+    pub(crate) fn new(
+        kernel: &Kernel,
+        name: &str,
+        scalars: &[Option<u64>],
+        numbers: &[Range<u64>],
+    ) -> Option<Self> {
+        let arrays = kernel.params.iter().filter_map(|param| match param.kind {
+            ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => {
+                Some(buffer.id)
+            }
+            ParamKind::Scalar { .. } => None,
+        });
+        let is_it = |(buffer, _): &(usize, &Range<u64>)| kernel.buffers[*buffer].name == name;
+        let (buffer, numbers) = arrays.zip(numbers).find(is_it)?;
+        let declared = &kernel.buffers[buffer];
+        let BufferLayout::Strided { strides } = &declared.layout else { return None };
+        let [products @ .., row, column] = &strides[..] else { return None };
+        let stride = |expr| u64::try_from(kernel.eval(expr, scalars).ok()?).ok();
+        let product = products.first().and_then(stride).filter(|stride| *stride > 0);
+        let strides = [stride(row)?, stride(column)?];
+        let is_sound = strides.iter().all(|stride| *stride > 0) && declared.elem == Elem::F32;
+        is_sound.then(|| Self { buffer, numbers: numbers.clone(), strides, product })
+    }
+
+    /// The same, whose elements have no numbers.
+    pub(crate) fn placed(looked: &Observation, name: &str) -> Option<Self> {
+        let kernel = &looked.kernel;
+        let none = vec![0..0; kernel.params.len()];
+        Self::new(kernel, name, &looked.arguments.scalars(kernel), &none)
+    }
+
+    /// Whether an element is one of the first product of a batch.
+    fn is_of_first(&self, at: u64) -> bool {
+        self.product.is_none_or(|stride| at < stride)
+    }
+
+    /// Where an element is, in the matrix of its product.
+    pub(crate) fn place(&self, at: u64) -> Position {
+        let at = self.product.map_or(at, |stride| at % stride);
+        match self.strides {
+            [row, 1] => (at / row, at % row),
+            [1, column] => (at % column, at / column),
+            [row, column] => (at / row, at % row / column),
+        }
+    }
+
+    /// The element with a number, of the first product of a batch.
+    pub(crate) fn named(&self, number: u64) -> Option<Position> {
+        let at = self.numbers.contains(&number).then(|| number - self.numbers.start)?;
+        self.is_of_first(at).then(|| self.place(at))
+    }
+}
+
+/// What threads did with the elements of a matrix.
+#[derive(Default)]
+pub(super) struct MatrixMoves {
+    /// Who copied, or stored, each.
+    pub(super) owned: BTreeMap<Position, BTreeSet<u32>>,
+    /// Those that were copied, or read where they are not, in one round of the loop.
+    pub(super) steady: BTreeSet<Position>,
+    /// Where these were copied to: the number of the array, and the element of it.
+    pub(super) lies: BTreeMap<Position, BTreeSet<(usize, u64)>>,
+    /// Who reads each, and how often.
+    pub(super) readers: BTreeMap<Position, BTreeMap<u32, u64>>,
+}
+
+/// What was done with three matrices, of which the last is stored; `steady` is a loop, by its variable, and a round of it.
+pub(super) fn moves(
+    kernel: &Kernel,
+    trace: &Trace,
+    matrices: &[Option<GlobalMatrix>; 3],
+    steady: Option<(usize, i64)>,
+) -> [MatrixMoves; 3] {
+    let mut moved: [MatrixMoves; 3] = Default::default();
+    // What lies in shared memory, by buffer and element.
+    let mut held: HashMap<(usize, u64), (usize, Position)> = HashMap::new();
+    let mut direct: Vec<(usize, Position, u32, bool)> = Vec::new();
+    for access in trace.accesses() {
+        let (event, pattern, words) = (access.event, access.pattern, access.words);
+        let is_steady =
+            steady.is_some_and(|steady| trace.rounds[event.rounds as usize].contains(&steady));
+        let of_array = matrices.iter().position(|matrix| {
+            matrix.as_ref().is_some_and(|matrix| matrix.buffer == pattern.buffer)
+        });
+        let elements = elements(&access);
+        match (kernel.buffers[pattern.buffer].space, pattern.kind) {
+            (Space::Shared, Kind::Store | Kind::CopyWrite) if elements.len() == words.len() => {
+                for ((thread, at), word) in elements.into_iter().zip(words) {
+                    let named = matrices.iter().enumerate().find_map(|(number, matrix)| {
+                        Some((number, matrix.as_ref()?.named(u64::from(*word))?))
+                    });
+                    held.remove(&(pattern.buffer, at));
+                    if let Some((matrix, place)) = named {
+                        held.insert((pattern.buffer, at), (matrix, place));
+                        moved[matrix].owned.entry(place).or_default().insert(thread);
+                        if is_steady {
+                            moved[matrix].steady.insert(place);
+                        }
+                        if is_steady || steady.is_none() {
+                            let lies = moved[matrix].lies.entry(place).or_default();
+                            lies.insert((pattern.buffer, at));
+                        }
+                    }
+                }
+            }
+            (Space::Shared, Kind::Load) => {
+                for (thread, at) in elements {
+                    if let Some((matrix, place)) = held.get(&(pattern.buffer, at)) {
+                        moved[*matrix].is_read(*place, thread);
+                    }
+                }
+            }
+            (Space::Global, kind @ (Kind::Load | Kind::Store)) => {
+                let Some((number, matrix)) =
+                    of_array.and_then(|number| Some((number, matrices[number].as_ref()?)))
+                else {
+                    continue;
+                };
+                for (thread, at) in elements.into_iter().filter(|(_, at)| matrix.is_of_first(*at)) {
+                    let place = matrix.place(at);
+                    if kind == Kind::Store {
+                        moved[number].owned.entry(place).or_default().insert(thread);
+                    } else {
+                        direct.push((number, place, thread, is_steady));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    // A load from global memory is a read only of what does not go on to shared memory.
+    for (matrix, place, thread, is_steady) in direct {
+        if matrix < 2 && moved[matrix].owned.is_empty() {
+            moved[matrix].is_read(place, thread);
+            if is_steady {
+                moved[matrix].steady.insert(place);
+            }
+        }
+    }
+    moved
+}
+
+impl MatrixMoves {
+    fn is_read(&mut self, place: Position, thread: u32) {
+        *self.readers.entry(place).or_default().entry(thread).or_default() += 1;
+    }
+}
+
+/// The elements of 4 bytes of an access, lane by lane, each with its thread.
+pub(crate) fn elements(access: &AccessEvent<'_>) -> Vec<(u32, u64)> {
+    elements_of(access, 4)
+}
+
+/// The elements of so many bytes.
+pub(crate) fn elements_of(access: &AccessEvent<'_>, size: u32) -> Vec<(u32, u64)> {
+    let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
+    let lanes = pattern.lanes.iter().zip(0u32..);
+    let lanes = lanes.filter_map(|(at, lane)| Some((lane, i64::from(first) + i64::from((*at)?))));
+    let of = |(lane, at): (u32, i64)| {
+        (0..i64::from(pattern.bytes / size))
+            .map(move |n| (warp * 32 + lane, (at + n).max(0) as u64))
+    };
+    lanes.flat_map(of).collect()
+}
+
+/// For each lane that takes part in an access the bits of the elements that it writes, of so many bytes a lane: each element has
+/// `size` of them, and the first one is lowest in the first of the lane's words.
+pub(crate) fn written(bytes_of_lane: u32, words: &[u32], size: u32) -> Vec<Vec<u64>> {
+    let words_of_lane = bytes_of_lane.div_ceil(4).max(1) as usize;
+    let bytes =
+        |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let element =
+        |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+    let of_lane = |words: &[u32]| {
+        bytes(words)[..bytes_of_lane as usize].chunks(size.max(1) as usize).map(element).collect()
+    };
+    words.chunks_exact(words_of_lane).map(of_lane).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Elements of all sizes, alone and as vectors.
+    #[test]
+    fn words_are_taken_apart() {
+        assert_eq!(written(4, &[7, 9], 4), [[7], [9]]);
+        assert_eq!(written(8, &[1, 2, 3, 4], 8), [[2 << 32 | 1], [4 << 32 | 3]]);
+        assert_eq!(written(2, &[0x1234, 0xffff_0005], 2), [[0x1234], [5]]);
+        assert_eq!(written(8, &[0x0002_0001, 0x0004_0003], 2), [[1, 2, 3, 4]]);
+        assert_eq!(written(4, &[0x0403_0201], 1), [[1, 2, 3, 4]]);
+        assert_eq!(written(16, &[1, 2, 3, 4], 8), [[2 << 32 | 1, 4 << 32 | 3]]);
+        assert!(written(4, &[], 4).is_empty());
+    }
+}

@@ -1,0 +1,174 @@
+//! Who folds what: which threads of a block of a reduction load which elements of the array.
+
+use super::drawing::{self, TilePicture};
+use super::{OwnedTile, SHOWN};
+use crate::ownership::formula::Formula;
+use crate::ownership::rectangles::areas;
+use gemm_dsl::ir::{BufferLayout, Kernel};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Elements in a row of the picture, where the array has no rows that are as short as a tile.
+const WIDTH: u64 = 64;
+/// The longest row of an array that is one of the picture too.
+const LONGEST: u64 = 1024;
+/// The most rows.
+const ROWS: usize = 64;
+
+/// The elements that the watched block folds, row by row; rows of which it folds none are left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReducedElements {
+    /// The array.
+    pub array: String,
+    /// Whether rows are those of the array, which is a matrix.
+    pub is_matrix: bool,
+    /// The element that each row begins with, by its index: of a matrix the row's number.
+    pub rows: Vec<u64>,
+    /// The first column.
+    pub column: u64,
+    /// Rows that are not drawn, as they are too many.
+    pub others: usize,
+    /// How many elements the block loads, and how many of these are drawn.
+    pub elements: [usize; 2],
+    /// The same of those that the first thread loads.
+    pub of_first: [usize; 2],
+    /// Who loads them.
+    pub tile: OwnedTile,
+}
+
+impl ReducedElements {
+    /// Draws it.
+    pub fn picture(&self) -> TilePicture {
+        drawing::alone(&self.tile)
+    }
+
+    /// How many elements the first thread folds.
+    pub fn of_thread_0(&self) -> String {
+        match self.of_first {
+            [all, drawn] if all == drawn => format!("folds {all}"),
+            [all, drawn] => format!("folds {all}, of which {drawn} are drawn"),
+        }
+    }
+
+    /// How many elements the block folds, and which are drawn.
+    pub fn counted(&self) -> String {
+        match self.elements {
+            [all, drawn] if all == drawn => self.places(),
+            [all, _] => format!("{all} elements; drawn are {}", self.places()),
+        }
+    }
+
+    /// Which elements are drawn.
+    pub fn places(&self) -> String {
+        let ([_, drawn], [rows, columns]) = (self.elements, self.tile.extents);
+        match drawn as u64 == rows * columns {
+            true => self.extent(),
+            false => format!("{drawn} elements among {}", self.extent()),
+        }
+    }
+
+    /// Where the rows are, in words.
+    fn extent(&self) -> String {
+        let [rows, columns] = self.tile.extents;
+        let first = self.rows.first().copied().unwrap_or(0);
+        let follow = self
+            .rows
+            .windows(2)
+            .all(|pair| pair[1] - pair[0] == if self.is_matrix { 1 } else { columns });
+        let last = self.rows.last().copied().unwrap_or(0);
+        match (self.is_matrix, follow) {
+            (true, true) => {
+                format!("{rows} × {columns} elements from ({first}, {}) on", self.column)
+            }
+            (true, false) => format!(
+                "{rows} rows from {first} to {last}, {columns} columns from {} on",
+                self.column
+            ),
+            (false, true) => format!("{} elements from {first} on", rows * columns),
+            (false, false) => {
+                format!(
+                    "{rows} runs of {columns} elements, the first at {first}, the last at {last}"
+                )
+            }
+        }
+    }
+}
+
+/// The picture of elements of an array, each with the threads that load it.
+pub(crate) fn elements(
+    kernel: &Kernel,
+    array: usize,
+    scalars: &[Option<u64>],
+    loaded: &BTreeMap<u64, BTreeSet<u32>>,
+) -> Option<ReducedElements> {
+    let declared = &kernel.buffers[array];
+    let of_matrix = match &declared.layout {
+        BufferLayout::Strided { strides } => match &strides[..] {
+            [.., row, _] => kernel.eval(row, scalars).ok().and_then(|row| u64::try_from(row).ok()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let of_matrix = of_matrix.filter(|row| (2..=LONGEST).contains(row));
+    let width = of_matrix.unwrap_or(WIDTH);
+    let used: BTreeSet<u64> = loaded.keys().map(|at| at / width).collect();
+    let drawn: Vec<u64> = used.iter().copied().take(ROWS).collect();
+    let places: BTreeMap<(u64, u64), &BTreeSet<u32>> = loaded
+        .iter()
+        .filter_map(|(at, threads)| {
+            let row = drawn.binary_search(&(at / width)).ok()?;
+            Some(((row as u64, at % width), threads))
+        })
+        .collect();
+    fn of_first(threads: &mut dyn Iterator<Item = &BTreeSet<u32>>) -> usize {
+        threads.filter(|threads| threads.contains(&0)).count()
+    }
+    let columns = || places.keys().map(|(_, column)| *column);
+    // Rows of an array that is none of a matrix are whole.
+    let (left, right) = match of_matrix {
+        Some(_) => (columns().min()?, columns().max()?),
+        None => (0, width - 1),
+    };
+    let first = |number: &dyn Fn(u32) -> u32| -> BTreeMap<(u64, u64), u32> {
+        let of = |(place, threads): (&(u64, u64), &&BTreeSet<u32>)| {
+            Some(((place.0, place.1 - left), number(*threads.first()?)))
+        };
+        places.iter().filter_map(of).collect()
+    };
+    let mut of_threads = first(&|thread| thread);
+    of_threads.retain(|_, thread| *thread < SHOWN);
+    let numbers = (0..drawn.len() as u64)
+        .flat_map(|row| (left..=right).map(move |column| (row, column)))
+        .map(|place| Some(i64::from(*places.get(&place)?.first()?)));
+    let law = Formula::fit(numbers.collect(), (right - left + 1) as usize);
+    let counts = || places.values().map(|threads| threads.len() as u64);
+    let tile = OwnedTile {
+        name: String::new(),
+        origin: [0, 0],
+        extents: [drawn.len() as u64, right - left + 1],
+        moved: "loaded",
+        owners: [counts().min()?, counts().max()?],
+        reads: [0, 0],
+        warps: areas(&first(&|thread| thread / 32)),
+        threads: areas(&of_threads),
+        read: Vec::new(),
+        held: None,
+        groups: Vec::new(),
+        owner: Some(law),
+        group: None,
+        role: None,
+    };
+    Some(ReducedElements {
+        array: declared.name.clone(),
+        is_matrix: of_matrix.is_some(),
+        others: used.len() - drawn.len(),
+        elements: [loaded.len(), places.len()],
+        of_first: [of_first(&mut loaded.values()), of_first(&mut places.values().copied())],
+        rows: drawn
+            .into_iter()
+            .map(|row| if of_matrix.is_some() { row } else { row * width })
+            .collect(),
+        column: left,
+        tile,
+    })
+}

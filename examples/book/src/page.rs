@@ -1,0 +1,366 @@
+//! Pages: a report, laid out.
+
+use super::glossary::Term;
+use super::ideas::Idea;
+use super::report::{Counter, Report};
+use super::units::{Unit, UnitName};
+use crate::ablation::{AblatedKernel, TimeComparison};
+use crate::diff::{CountBasis, Delta, Edit, Hunk};
+use crate::fault::{FaultReport, HighlightedAccess};
+use crate::links;
+use crate::ownership::Ownership;
+use crate::site::Ladder;
+use askama::Template;
+use gemm_bench::change::number;
+use gemm_draw::view;
+use gemm_draw::view::{AccessView, Group, LineView, drawing};
+use sha2::{Digest, Sha256};
+
+/// The style of all pages.
+pub(super) const STYLE: &str = include_str!("../templates/style.css");
+/// And what lights a lane in the pictures of a kernel, and what marks an element in them.
+const SCRIPT: &str = include_str!("../templates/page.js");
+const ELEMENTS: &str = include_str!("../templates/elements.js");
+/// What sorts the tables of the front page, and compares two of their rows.
+const INDEX_SCRIPT: &str = include_str!("../templates/index.js");
+
+/// A link to another page.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Where to.
+    pub href: String,
+    /// `prev` or `next`, if it is.
+    pub rel: Option<&'static str>,
+    /// Its text.
+    pub text: String,
+}
+
+#[derive(Template)]
+#[template(path = "kernel.html")]
+struct KernelPage<'r> {
+    report: &'r Report,
+    /// What a stage is about.
+    idea: Option<&'static Idea>,
+    policy: String,
+    style: &'static str,
+    script: &'r str,
+    links: &'r [Link],
+    bars: Vec<Bar>,
+    lines: Vec<LineView<'r>>,
+    /// The line that executes most.
+    costliest: Option<usize>,
+    groups: Vec<Group<'r>>,
+    ledger: Vec<StageEntry<'r>>,
+    words: Vec<Term>,
+    command: &'r str,
+    version: &'static str,
+}
+
+struct Bar {
+    name: UnitName,
+    cycles: String,
+    is_by_text: bool,
+    by_text: String,
+    percent: u64,
+    rate: String,
+}
+
+struct StageEntry<'r> {
+    key: &'r str,
+    /// Registers of a thread with it and without it.
+    registers: String,
+    text: String,
+    /// The parts of the page that show what no counter sees: their `id`s, and what they are.
+    shown: Vec<(&'static str, &'static str)>,
+    /// Where the text differs that no counter sees, and how many lines more do.
+    hunks: &'r [Hunk],
+    more: usize,
+}
+
+/// The page of a kernel, made by a command; of a stage with what it is about.
+///
+/// # Errors
+/// None but those of a template that cannot be written to memory.
+pub fn kernel(
+    report: &Report,
+    idea: Option<&'static Idea>,
+    links: &[Link],
+    command: &str,
+) -> Result<String, askama::Error> {
+    let has_elements = report.owners.as_ref().is_some_and(Ownership::has_groups);
+    let script = packed(SCRIPT) + &packed(if has_elements { ELEMENTS } else { "" });
+    let page = |words| KernelPage {
+        report,
+        idea,
+        policy: policy(STYLE, Some(&script)),
+        style: STYLE,
+        script: &script,
+        links,
+        bars: bars(report),
+        lines: view::lines(&report.source, &report.accesses),
+        costliest: view::costliest(&report.source),
+        groups: view::groups(&report.accesses),
+        ledger: report.ledger.iter().map(entry).collect(),
+        words,
+        command,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    // Those are defined that the rest of the page has.
+    let (_, words) = links::linked(&page(Vec::new()).render()?);
+    Ok(links::linked(&page(words).render()?).0)
+}
+
+#[derive(Template)]
+#[template(path = "fault.html")]
+struct FaultPage<'r> {
+    broken: &'r FaultReport,
+    drawn: Vec<AccessView<'r>>,
+    policy: String,
+    style: &'static str,
+    command: &'r str,
+    version: &'static str,
+}
+
+/// The page of a fault.
+///
+/// # Errors
+/// As those of [`kernel`].
+pub fn broken(broken: &FaultReport, command: &str) -> Result<String, askama::Error> {
+    fn lit(lit: &HighlightedAccess) -> AccessView<'_> {
+        let lanes = lit.lanes.iter().fold(0, |lanes, lane| lanes | 1 << lane);
+        AccessView { lit: lanes, ..drawing(&lit.access) }
+    }
+    let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
+    let drawn = broken.accesses.iter().map(lit).collect();
+    FaultPage { broken, drawn, policy, style: STYLE, command, version }.render()
+}
+
+#[derive(Template)]
+#[template(path = "index.html")]
+struct IndexPage<'r> {
+    policy: String,
+    style: &'static str,
+    script: &'static str,
+    ladders: &'r [Ladder],
+    per: &'static str,
+    /// The file of the live page, where there is one.
+    live: Option<&'r str>,
+    command: &'r str,
+    version: &'static str,
+}
+
+/// The page that leads to all others.
+///
+/// # Errors
+/// As those of [`kernel`].
+pub(super) fn index(
+    ladders: &[Ladder],
+    live: Option<&str>,
+    command: &str,
+) -> Result<String, askama::Error> {
+    let per = "1,000 multiply-adds of a product, or 1,000 elements of a reduction";
+    let (policy, version) = (policy(STYLE, Some(INDEX_SCRIPT)), env!("CARGO_PKG_VERSION"));
+    let (style, script) = (STYLE, INDEX_SCRIPT);
+    IndexPage { policy, style, script, ladders, per, live, command, version }.render()
+}
+
+#[derive(Template)]
+#[template(path = "glossary.html")]
+struct GlossaryPage<'r> {
+    policy: String,
+    style: &'static str,
+    terms: &'r [Term],
+}
+
+/// The page of the words.
+///
+/// # Errors
+/// As those of [`kernel`].
+pub(super) fn glossary(terms: &[Term]) -> Result<String, askama::Error> {
+    GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms }.render()
+}
+
+/// A script without what only its readers need: comments that have a line of their own, and what lines begin with.
+fn packed(script: &str) -> String {
+    let lines = script.lines().map(str::trim_start);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// What a page may load: nothing but its own style, and its own script if it has one.
+pub(super) fn policy(style: &str, script: Option<&str>) -> String {
+    let own = |kind, text: &str| format!("; {kind}-src 'sha256-{}'", base64(&Sha256::digest(text)));
+    let script = script.map_or(String::new(), |script| own("script", script));
+    format!("default-src 'none'{}{script}", own("style", style))
+}
+
+/// Bytes as a policy has them.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.chunks(3) {
+        let part = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
+        let bits = part(0) << 16 | part(1) << 8 | part(2);
+        for digit in 0..4 {
+            let is_there = digit <= three.len();
+            let six = (bits >> (18 - 6 * digit) & 63) as usize;
+            text.push(if is_there { DIGITS[six] as char } else { '=' });
+        }
+    }
+    text
+}
+
+fn bars(report: &Report) -> Vec<Bar> {
+    let most = report.units.iter().map(|unit| unit.cycles).fold(1.0, f64::max);
+    let bar = |unit: &Unit| Bar {
+        name: unit.name,
+        cycles: number(unit.cycles),
+        is_by_text: unit.is_by_text,
+        by_text: number(unit.by_text),
+        percent: (100.0 * unit.cycles / most).round() as u64,
+        rate: unit.rate.clone(),
+    };
+    report.units.iter().map(bar).collect()
+}
+
+/// What a part of a page shows of a key that no counter sees.
+fn shown(part: &'static str) -> (&'static str, &'static str) {
+    let what = match part {
+        "order" => "the order of tiles shows it",
+        "pipeline" => "what a warp does in its own order shows it",
+        _ => "how lanes access memory shows it",
+    };
+    (part, what)
+}
+
+fn entry(entry: &crate::ablation::AblationEntry) -> StageEntry<'_> {
+    let (mut shown_at, mut hunks, mut more) = (Vec::new(), &[][..], 0);
+    let mut text = match &entry.without {
+        AblatedKernel::Counts(deltas) => counts(deltas),
+        AblatedKernel::Unseen(unseen) => {
+            shown_at.extend(unseen.views.iter().map(|part| shown(part)));
+            (hunks, more) = (&unseen.text, unseen.more);
+            "no counter sees it".to_owned()
+        }
+        AblatedKernel::Same => "the kernel is the same but for its name".to_owned(),
+        AblatedKernel::Refused(why) => format!("not launched here: {why}"),
+        AblatedKernel::None(why) => format!("not a kernel, because {why}"),
+    };
+    if let Some(TimeComparison { n, milliseconds: [with, without] }) = entry.measured {
+        text += &format!("; measured at {n}, it takes {:.3} times as long", without / with);
+    }
+    let registers = entry.registers;
+    let registers =
+        registers.map_or("–".to_owned(), |[with, without]| format!("{with} → {without}"));
+    StageEntry { key: &entry.key, registers, text, shown: shown_at, hunks, more }
+}
+
+/// What has changed, in words: as compiled, and by the text what that alone tells; all of the text only where nothing else tells.
+fn counts(deltas: &[Delta]) -> String {
+    const MOST: usize = 5;
+    let written = |by: &[CountBasis]| {
+        let of_kind: Vec<&Delta> = telling(deltas).filter(|delta| by.contains(&delta.by)).collect();
+        let texts = of_kind.iter().take(MOST).map(|delta| {
+            let (before, now) = (number(delta.before as f64), number(delta.now as f64));
+            format!("{} {before} → {now}", delta.name)
+        });
+        texts.collect::<Vec<_>>().join(", ")
+    };
+    let (compiled, alone) = (written(&[CountBasis::Compiled]), written(&[CountBasis::TextAlone]));
+    match (compiled.is_empty(), alone.is_empty()) {
+        (false, true) => format!("as compiled {compiled}"),
+        (false, false) => format!("as compiled {compiled}; by the text {alone}"),
+        (true, false) => format!("as compiled nothing by more than 2 %; by the text {alone}"),
+        (true, true) => match written(&[CountBasis::Text]) {
+            none if none.is_empty() => "no count changes by more than 2 %".to_owned(),
+            some => format!("as compiled nothing by more than 2 %; by the text {some}"),
+        },
+    }
+}
+
+/// The counters that have changed by more than 2 %, those that have changed most first. What only repeats another one is left out.
+fn telling(deltas: &[Delta]) -> impl Iterator<Item = &Delta> {
+    const REPEAT: [Counter; 3] = [Counter::ThreadInstructions, Counter::Sync, Counter::Blocks];
+    let factor = |delta: &Delta| {
+        let (before, now) = (delta.before.max(1) as f64, delta.now.max(1) as f64);
+        (now / before).ln().abs()
+    };
+    let repeats = |delta: &Delta| {
+        REPEAT.iter().any(|other| delta.is(*other)) || delta.is_compiled("thread_ffma")
+    };
+    let all = deltas.iter().filter(|delta| !repeats(delta));
+    let mut much: Vec<&Delta> = all.filter(|delta| factor(delta) > 1.02f64.ln()).collect();
+    much.sort_by(|a, b| factor(b).total_cmp(&factor(a)));
+    much.into_iter()
+}
+
+/// Whether elements of C are among the tiles that are drawn.
+pub(crate) fn draws_c(owners: &Ownership) -> bool {
+    owners.tiles.iter().any(|tile| tile.name == "C")
+}
+
+/// Whether boxes bring a tile that is drawn.
+pub(crate) fn draws_boxes(owners: &Ownership) -> bool {
+    owners.tiles.iter().any(|tile| tile.role.is_some())
+}
+
+/// Whether nothing else is drawn: neither A nor B is moved by threads.
+pub(crate) fn draws_c_alone(owners: &Ownership) -> bool {
+    draws_c(owners) && owners.tiles.len() == 1
+}
+
+/// What a counter has become, as a factor.
+pub(crate) fn factor(delta: &Delta) -> String {
+    match delta.before {
+        0 => "new".to_owned(),
+        before => {
+            let factor = delta.now as f64 / before as f64;
+            // Two digits that count, of what is not nothing.
+            let digits =
+                if factor > 0.0 { (1 - factor.log10().floor() as i32).clamp(2, 9) } else { 0 };
+            format!("× {factor:.*}", digits as usize)
+        }
+    }
+}
+
+/// The class of a line of a difference.
+pub(crate) fn edit_class(edit: &Edit) -> &'static str {
+    match edit.sign {
+        '-' => "del",
+        '+' => "ins",
+        _ => "same",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_factor_is_written_as_nothing_unless_it_is() {
+        let factor =
+            |before, now| factor(&Delta { name: String::new(), by: CountBasis::Text, before, now });
+        assert_eq!(factor(100, 250), "× 2.50");
+        assert_eq!(factor(100_000, 123), "× 0.0012");
+        assert_eq!(factor(1_000, 0), "× 0");
+        assert_eq!(factor(0, 3), "new");
+    }
+
+    /// No line of the script begins within a text, which would be another one without what it begins with.
+    #[test]
+    fn a_script_is_packed_and_means_the_same() {
+        assert_eq!(packed("// a\nb();\n\n  if (c) // d\n    e();\n"), "b();\nif (c) // d\ne();\n");
+        for script in [SCRIPT, ELEMENTS] {
+            assert!(packed(script).len() < script.len());
+            assert!(script.lines().all(|line| line.matches('`').count() % 2 == 0));
+        }
+    }
+
+    #[test]
+    fn hashes_are_written_in_base_64() {
+        let text = |bytes: &[u8]| base64(bytes);
+        assert_eq!(text(b""), "");
+        assert_eq!([text(b"f"), text(b"fo"), text(b"foo")], ["Zg==", "Zm8=", "Zm9v"]);
+        assert_eq!(base64(&[0xff; 32]).len(), 44);
+    }
+}

@@ -1,0 +1,155 @@
+//! What one warp does, in order: whether copies are behind multiply-adds.
+//!
+//! ```text
+//! events of a warp ──acts──► what each is ──rounds──► pieces of the run ──drawing──► rows of marks
+//!                                 └──hidden──► work between the start of a copy and its use
+//! ```
+
+mod drawing;
+pub(crate) mod event;
+mod overlap;
+pub(super) mod rounds;
+
+pub use drawing::{Mark, Piece, PipelineRow};
+pub use overlap::Overlap;
+
+use event::{Action, TileArrays};
+use gemm_dsl::ir::Kernel;
+use gemm_runtime::watch::{Event, Trace};
+use serde::Serialize;
+
+/// A warp of the watched block, and what it did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pipeline {
+    /// Its number in the block.
+    pub warp: u32,
+    /// What it is there for.
+    pub role: &'static str,
+    /// Instructions that it had executed when it came to the last thing that is seen of it.
+    pub instructions: u64,
+    /// The loop whose rounds are told apart: its variable, and how many rounds there are.
+    pub rounds: Option<(String, usize)>,
+    /// Rounds that are not drawn.
+    pub left_out: usize,
+    /// What the warp does between the start of a copy and its use.
+    pub hidden: Vec<Overlap>,
+    /// The parts of the run that are drawn.
+    pub pieces: Vec<Piece>,
+    /// The rows of the picture.
+    pub rows: Vec<PipelineRow>,
+}
+
+impl Pipeline {
+    /// The width of the picture, without its labels.
+    pub fn width(&self) -> u64 {
+        self.pieces.last().map_or(0, |piece| piece.x + piece.width)
+    }
+
+    /// Whether slots of a ring are told apart.
+    pub fn has_slots(&self) -> bool {
+        self.rows.iter().any(|row| row.name.starts_with("slot"))
+    }
+
+    /// The height of its rows.
+    pub fn height(&self) -> u64 {
+        self.rows.len() as u64 * 18
+    }
+}
+
+/// Warp 0 of a block, or where warps have roles the first of each.
+pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
+    let ring = TileArrays::new(kernel);
+    let warps = kernel.geometry.threads().div_ceil(32);
+    let mut roles: Vec<[bool; 2]> = Vec::new();
+    let mut all = Vec::new();
+    for warp in 0..warps {
+        let events: Vec<&Event> = trace.events.iter().filter(|event| event.warp == warp).collect();
+        let acts = event::all(kernel, trace, &ring, &events);
+        let asks = acts.iter().any(|act| act.act == Action::Box);
+        let multiplies = acts.iter().any(|act| act.act == Action::Matrix || act.executed[1] > 0);
+        let role = [asks, multiplies];
+        let is_idle = role == [false; 2];
+        if roles.contains(&role) || (is_idle && warp > 0) || acts.is_empty() {
+            continue;
+        }
+        roles.push(role);
+        let role = match role {
+            [true, true] => "asks for tiles, and multiplies",
+            [true, false] => "asks for tiles",
+            [false, true] => "multiplies",
+            [false, false] => "",
+        };
+        let rounds = rounds::main_loop(kernel, trace, &events);
+        let var = rounds.as_ref().map(|rounds| kernel.vars[rounds.var].name.clone());
+        let (pieces, left_out) = drawing::pieces(kernel, &events, &acts, rounds.as_ref());
+        all.push(Pipeline {
+            warp,
+            role,
+            instructions: acts.last().map_or(0, |act| act.executed[0]),
+            hidden: overlap::overlaps(&acts, rounds.as_ref()),
+            rounds: var.zip(rounds.as_ref().map(|rounds| rounds.of_events.len())),
+            left_out,
+            rows: drawing::rows(&ring, &acts, &pieces),
+            pieces,
+        });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Spec;
+    use gemm_bench::family::Family;
+
+    fn pipelines(line: &str) -> Vec<Pipeline> {
+        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        all(&looked.kernel, &looked.trace)
+    }
+
+    fn hidden(line: &str) -> Vec<(usize, [u64; 2], [u64; 2])> {
+        let of = |hidden: &Overlap| (hidden.times, hidden.fma, hidden.matrix);
+        pipelines(line)[0].hidden.iter().map(of).collect()
+    }
+
+    /// Stage 22: a group is closed at step 9 of 16, and waited for at step 15 three tiles later; a step is 8 x 16 multiply-adds.
+    #[test]
+    fn a_ring_hides_copies_behind_more_than_three_tiles() {
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let fma = (3 * 16 + 6) * 8 * 16;
+        assert_eq!(hidden(line), [(4, [fma; 2], [0; 2])]);
+        let drawn = &pipelines(line)[0];
+        let slots = drawn.rows.iter().filter(|row| row.name.starts_with("slot"));
+        assert_eq!(slots.count(), 5);
+        assert_eq!((drawn.rounds.as_ref().map(|rounds| rounds.1), drawn.left_out), (Some(8), 5));
+        // A round: 16 steps of 128, and of copies 8 of four bytes and 4 of sixteen.
+        let counts: Vec<u64> = ["multiply-adds", "asynchronous copies"]
+            .iter()
+            .flat_map(|name| drawn.pieces[1].counts.iter().find(|(of, _)| of == name))
+            .map(|(_, count)| *count)
+            .collect();
+        assert_eq!(counts, [16 * 128, 12]);
+    }
+
+    /// Stage 5 stores what it loads at once, stage 17 behind the products of a tile: 8 steps of 8 x 8.
+    #[test]
+    fn what_lies_between_a_load_and_its_store_is_counted() {
+        assert_eq!(hidden("tile: 32x32x32"), [(14, [0; 2], [0; 2])]);
+        let line =
+            "tile: 128x128x8, thread: 8x8, fragment: split, float4, transpose, double_buffer";
+        assert_eq!(hidden(line), [(14, [8 * 64; 2], [0; 2])]);
+    }
+
+    #[test]
+    fn a_warp_of_each_role_is_drawn() {
+        let line =
+            "tile: 128x256x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma, producer";
+        let drawn = pipelines(line);
+        let roles: Vec<(u32, &str)> = drawn.iter().map(|of| (of.warp, of.role)).collect();
+        assert_eq!(roles, [(0, "multiplies"), (8, "asks for tiles")]);
+        // Who asks and multiplies has three of four slots, of four matrix instructions each, on their way.
+        let line = "tile: 128x128x64, float4, stages: 4, arith: bf16, mma: wgmma, copy: tma";
+        assert_eq!(hidden(line), [(4, [0; 2], [12; 2])]);
+    }
+}

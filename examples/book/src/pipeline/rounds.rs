@@ -1,0 +1,85 @@
+//! The loop that a warp spends its time in, round by round.
+
+use gemm_dsl::ir::{Kernel, Space, Stmt};
+use gemm_runtime::watch::{Event, EventKind, Trace};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The rounds of a loop, as a warp has executed it.
+pub(crate) struct Rounds {
+    /// The number of its variable.
+    pub(crate) var: usize,
+    /// For each round the value of the variable, and the events of the warp in it.
+    pub(crate) of_events: Vec<(i64, Range<usize>)>,
+}
+
+impl Rounds {
+    /// The events of all rounds.
+    pub(crate) fn events(&self) -> Range<usize> {
+        match (self.of_events.first(), self.of_events.last()) {
+            (Some((_, first)), Some((_, last))) => first.start..last.end,
+            _ => 0..0,
+        }
+    }
+}
+
+/// The rounds of the loop along K: of those in which a warp reads or writes shared memory, or asks that of others, the outermost
+/// with several rounds in which it executes most of its instructions; if there is none, the one with several in which it executes
+/// most. What is done to results, or where planes do not hold all numbers, can take longer, but leaves shared memory alone. Where no
+/// loop has to do with shared memory, the same of all loops.
+pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
+    let statements = kernel.statements();
+    let is_of_tiles = |event: &Event| match &event.what {
+        EventKind::Access { pattern, .. } => {
+            kernel.buffers[trace.patterns[*pattern as usize].buffer].space == Space::Shared
+        }
+        EventKind::Statement => matches!(
+            statements.get(event.stmt as usize),
+            Some(Stmt::TensorCopy(_) | Stmt::Mma(_) | Stmt::Wgmma(_))
+        ),
+        EventKind::Refused => false,
+    };
+    let of_tiles: Vec<&Event> = events.iter().copied().filter(|event| is_of_tiles(event)).collect();
+    let var = longest(trace, &of_tiles).or_else(|| longest(trace, events))?;
+    Some(rounds(trace, events, var))
+}
+
+/// The variable of the outermost loop with several rounds in which a warp executes most of its instructions between the first and
+/// the last of these events; if there is none, of the one in which it executes most.
+fn longest(trace: &Trace, events: &[&Event]) -> Option<usize> {
+    let total = events.last()?.executed[0] - events.first()?.executed[0];
+    // By variable: how deep it is, and the instructions in its loop.
+    let mut loops: BTreeMap<usize, (usize, u64)> = BTreeMap::new();
+    for (now, next) in events.iter().zip(&events[1..]) {
+        for (depth, (var, _)) in trace.rounds[now.rounds as usize].iter().enumerate() {
+            let (least, executed) = loops.entry(*var).or_insert((depth, 0));
+            *least = depth.min(*least);
+            *executed += next.executed[0] - now.executed[0];
+        }
+    }
+    let several = loops.into_iter().filter_map(|(var, (depth, executed))| {
+        let is_repeated = rounds(trace, events, var).of_events.len() > 1;
+        is_repeated.then_some((2 * executed < total, depth, executed, var))
+    });
+    let best = several.min_by_key(|(is_less, depth, executed, _)| {
+        (*is_less, if *is_less { 0 } else { *depth }, std::cmp::Reverse(*executed))
+    });
+    best.map(|(.., var)| var)
+}
+
+/// Those of the loop over a variable: neighbouring events with one value of it, and of those around it, are a round.
+fn rounds(trace: &Trace, events: &[&Event], var: usize) -> Rounds {
+    let mut of_events: Vec<(i64, Range<usize>)> = Vec::new();
+    let mut current: Option<&[(usize, i64)]> = None;
+    for (number, event) in events.iter().enumerate() {
+        let around = &trace.rounds[event.rounds as usize];
+        let place = around.iter().position(|(of, _)| *of == var).map(|at| &around[..=at]);
+        match (place, of_events.last_mut()) {
+            (Some(_), Some((_, round))) if place == current => round.end = number + 1,
+            (Some(place), _) => of_events.push((place[place.len() - 1].1, number..number + 1)),
+            (None, _) => {}
+        }
+        current = place;
+    }
+    Rounds { var, of_events }
+}

@@ -1,0 +1,193 @@
+//! In which order blocks take the tiles of C, and what those that run first read of A and B: what `raster` changes.
+
+use crate::analysis::{SampleShape, Spec};
+use crate::omissions::LIST;
+use crate::ownership::GlobalMatrix;
+use crate::ownership::moves::elements;
+use gemm_bench::cli::Failure;
+use gemm_perf::{DEVICES, Device, H200};
+use gemm_reference::product::Size;
+use gemm_runtime::Error;
+use gemm_runtime::watch::{Kind, Trace};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Tiles of C along rows and along columns.
+const TILES: usize = 24;
+/// Multiprocessors: of an H100 or H200, and of an A100.
+const MULTIPROCESSORS: [usize; 2] = [H200.sms as usize, A100.sms as usize];
+const A100: Device = DEVICES[1];
+/// The widest square that is drawn, in pixels, and one block in so many has its number there.
+const SIDE: usize = 20;
+const NUMBERED: usize = 12;
+
+/// The order of the tiles.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockOrder {
+    /// Rows and columns of C.
+    pub size: [usize; 2],
+    /// Rows and columns of a tile.
+    pub tile: [u32; 2],
+    /// The row and the column of the first tile of each block, in tiles, block by block.
+    pub tiles: Vec<[u64; 2]>,
+    /// What the first blocks read.
+    pub waves: Vec<Wave>,
+}
+
+/// The blocks that run first, one on each multiprocessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Wave {
+    /// How many there are.
+    pub blocks: usize,
+    /// Rows and columns of tiles that they have a part in: so many strips of A and of B do they read.
+    pub strips: [usize; 2],
+    /// The bytes of one term of K in them.
+    pub bytes: u64,
+    /// The same of as many blocks that take tiles row by row.
+    pub row_by_row: u64,
+}
+
+/// Why there is no order to draw: of a reduction, of a kernel that is not launched, and where blocks store no tiles.
+const NONE: &str = "It is no product.";
+const UNMET: &str =
+    "On sums of so few terms as this is told by, the kernel of this page is not launched.";
+const UNSTORED: &str = "Some block stores no tile of C itself: it leaves parts of sums to others.";
+
+/// The order of a product's blocks, by a launch whose sums have few terms; or why there is none.
+pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Failure> {
+    let none = |why: &str| Ok(Err(why.to_owned()));
+    let Some((rows, columns)) = spec.block_tile()? else { return none(NONE) };
+    let (m, n) = (TILES * rows as usize, TILES * columns as usize);
+    let size = Size { m, n, k: spec.few_terms()? };
+    let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
+        Ok(Some(seen)) => seen,
+        // It takes no such product, as one whose terms are shared out may not.
+        Ok(None) | Err(Failure::Runtime(Error::Unmet(_))) => return none(UNMET),
+        Err(failure) => return Err(failure),
+    };
+    let Some(c) = GlobalMatrix::placed(&looked, "C") else { return none(LIST) };
+    let tile = [u64::from(rows), u64::from(columns)];
+    let traces = std::iter::once(&looked.trace).chain(&others);
+    let tiles: Option<Vec<[u64; 2]>> = traces.map(|trace| first(&c, trace, tile)).collect();
+    let most = MULTIPROCESSORS[0];
+    let of_number = spec.bytes_of_number();
+    let Some(tiles) = tiles else { return none(UNSTORED) };
+    if tiles.len() < most {
+        let few = format!("{} blocks take all tiles in turn, fewer than {most}.", tiles.len());
+        return none(&few);
+    }
+    let wave = |blocks: usize| {
+        let row_by_row: Vec<[u64; 2]> =
+            (0..blocks).map(|at| [at / TILES, at % TILES].map(|at| at as u64)).collect();
+        let strips = strips(&tiles[..blocks]);
+        let bytes =
+            |[of_a, of_b]: [usize; 2]| of_number * (of_a as u64 * tile[0] + of_b as u64 * tile[1]);
+        Wave { blocks, strips, bytes: bytes(strips), row_by_row: bytes(self::strips(&row_by_row)) }
+    };
+    let waves = MULTIPROCESSORS.map(wave).to_vec();
+    Ok(Ok(BlockOrder { size: [m, n], tile: [rows, columns], tiles, waves }))
+}
+
+/// The first tile that a block stores to.
+fn first(c: &GlobalMatrix, trace: &Trace, tile: [u64; 2]) -> Option<[u64; 2]> {
+    let mut stores = trace
+        .accesses()
+        .filter(|access| access.pattern.buffer == c.buffer && access.pattern.kind == Kind::Store);
+    let (_, element) = elements(&stores.next()?).into_iter().next()?;
+    let (row, column) = c.place(element);
+    Some([row / tile[0], column / tile[1]])
+}
+
+/// Rows and columns that tiles are in.
+fn strips(tiles: &[[u64; 2]]) -> [usize; 2] {
+    [0, 1].map(|axis| tiles.iter().map(|tile| tile[axis]).collect::<BTreeSet<_>>().len())
+}
+
+impl BlockOrder {
+    /// How wide the picture is, in pixels.
+    pub fn pixels(&self) -> usize {
+        TILES * SIDE
+    }
+
+    /// Squares of the blocks that run first on the fewer multiprocessors, and of those that do on more.
+    pub fn squares(&self) -> [String; 2] {
+        let [more, fewer] = MULTIPROCESSORS;
+        let square = |tile: &[u64; 2]| {
+            let [y, x] = tile.map(|at| at as usize * SIDE);
+            format!("M{x} {y}h{SIDE}v{SIDE}h-{SIDE}z")
+        };
+        [&self.tiles[..fewer], &self.tiles[fewer..more]]
+            .map(|tiles| tiles.iter().map(square).collect())
+    }
+
+    /// The way through the middles of the tiles of the blocks that run first.
+    pub fn way(&self) -> String {
+        let point = |tile: &[u64; 2]| {
+            let [y, x] = tile.map(|at| at as usize * SIDE + SIDE / 2);
+            format!("{x},{y}")
+        };
+        let points = self.tiles[..MULTIPROCESSORS[0]].iter().map(point);
+        points.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The numbers of some blocks, and where they stand.
+    pub fn numbers(&self) -> Vec<(usize, usize, usize)> {
+        let some = self.tiles.iter().enumerate().step_by(NUMBERED);
+        let place = |at: u64| at as usize * SIDE + SIDE / 2;
+        some.map(|(block, [row, column])| (place(*column), place(*row), block)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiprocessors_are_those_of_the_devices() {
+        assert_eq!((A100.name, MULTIPROCESSORS), ("a100", [132, 108]));
+    }
+    use gemm_bench::family::Family;
+
+    fn order(line: &str) -> BlockOrder {
+        let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+        block_order(&spec).expect("a launch").expect("an order")
+    }
+
+    #[test]
+    fn tiles_are_taken_row_by_row_unless_raster_says_otherwise() {
+        let plain = order("tile: 32x32x8, thread: 4x4");
+        let tiles: Vec<[u64; 2]> = (0..576).map(|at| [at / 24, at % 24]).collect();
+        assert_eq!(plain.tiles, tiles);
+        // 132 blocks are five rows and a half.
+        let [wave, _] = plain.waves[..] else { panic!("two waves") };
+        assert_eq!((wave.strips, wave.bytes), ([6, 24], 4 * 32 * 30));
+        assert_eq!(wave.bytes, wave.row_by_row);
+    }
+
+    /// What stands in for a product that may have lost something, and does most where there are no terms, is not looked at; numbers
+    /// are as wide as the planes that are read.
+    #[test]
+    fn the_order_is_that_of_the_kernel_that_multiplies() {
+        let plain = order("tile: 128x64x64, arith: f16, mma: wgmma");
+        let tiles: Vec<[u64; 2]> = (0..576).map(|at| [at / 24, at % 24]).collect();
+        assert_eq!(plain.tiles, tiles);
+        let [wave, _] = plain.waves[..] else { panic!("two waves") };
+        assert_eq!((wave.strips, wave.bytes), ([6, 24], 2 * (6 * 128 + 24 * 64)));
+        let aligned = order("tile: 128x64x64, arith: f16, mma: wgmma, bounds: aligned");
+        assert_eq!(aligned.tiles, plain.tiles);
+        let grouped = order("tile: 128x64x64, arith: bf16x6, mma: wgmma, raster: 16");
+        let [wave, _] = grouped.waves[..] else { panic!("two waves") };
+        assert_eq!((wave.strips, wave.bytes), ([16, 9], 6 * (16 * 128 + 9 * 64)));
+    }
+
+    /// Groups of eight rows: 132 blocks are 16 columns of such a group and half of one more.
+    #[test]
+    fn raster_makes_the_first_blocks_share_strips() {
+        let grouped = order("tile: 32x32x8, thread: 4x4, raster: 8");
+        let tiles: Vec<[u64; 2]> = (0..192).map(|at| [at % 8, at / 8]).collect();
+        assert_eq!(grouped.tiles[..192], tiles);
+        let [wave, _] = grouped.waves[..] else { panic!("two waves") };
+        assert_eq!(wave.strips, [8, 17]);
+        assert!(wave.bytes < wave.row_by_row);
+    }
+}

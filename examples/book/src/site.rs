@@ -1,0 +1,372 @@
+//! The whole book: a page for each stage, one that leads to them, and the words.
+
+use super::glossary::TERMS;
+use super::ideas::Idea;
+use super::live::address;
+use super::page::{self, Link};
+use super::report::Report;
+use super::roofline::{self, Roofline};
+use super::units::{Unit, UnitName};
+use super::{compiler, ideas};
+use crate::analysis::{Subject, entries, internal, report};
+use crate::times::{StageTimes, TimePoint};
+use crate::{diff, times};
+use gemm_bench::change::number;
+use gemm_bench::cli::Failure;
+use gemm_bench::family::Family;
+use gemm_bench::table::percent;
+use gemm_dsl::Family as _;
+use gemm_dsl::ir::Variant;
+use gemm_dsl::plan::Shape;
+use gemm_dsl::stages::{self, Stage};
+use gemm_runtime::{ReduceSpec, SgemmSpec};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What makes it.
+pub const COMMAND: &str = "ladder --html DIR";
+/// The sizes whose rates the tables show: of products and of reductions.
+const SHOWN: [u64; 2] = [4096, 1 << 28];
+/// What bars are for: so many multiply-adds of a product, or elements of a reduction.
+const WORK: f64 = 1000.0;
+
+/// A stage of either ladder.
+#[derive(Clone, Debug)]
+struct LadderStage {
+    ladder: &'static str,
+    stem: String,
+    title: String,
+    family: Family,
+    line: String,
+    base: Option<u32>,
+    index: u32,
+    variant: Variant,
+    /// Of the kernel that stands in for it, if there is one.
+    fallback: Option<Variant>,
+}
+
+impl LadderStage {
+    fn idea(&self) -> Option<&'static Idea> {
+        // Stems have their number first.
+        ideas::of_stage(self.ladder, self.stem.split_once('_').map_or("", |(_, name)| name))
+    }
+}
+
+/// The row of a stage in the table of its ladder.
+pub(super) struct LadderRow {
+    pub(super) href: String,
+    pub(super) title: String,
+    /// The page and the title of the stage since which keys are new; none of the first.
+    pub(super) base: Option<(String, String)>,
+    pub(super) keys: Vec<String>,
+    pub(super) bound: String,
+    /// Of each unit of the ladder; none of one that is asked nothing.
+    pub(super) cells: Vec<Option<UnitCell>>,
+    pub(super) conflicts: String,
+    pub(super) registers: String,
+    /// The rate at the size that is shown, and its share of the roof.
+    pub(super) measured: String,
+    /// The entries of its line, as a list in JSON: what two stages are compared by.
+    pub(super) entries: String,
+}
+
+/// What a unit is asked.
+pub(super) struct UnitCell {
+    pub(super) cycles: String,
+    /// Of the unit that is asked most.
+    pub(super) percent: u64,
+    /// Whether what threads of a block read alike counts once.
+    pub(super) is_once: bool,
+}
+
+/// The table of a ladder.
+pub(super) struct Ladder {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    /// The units that some stage asks something of.
+    pub(super) units: Vec<UnitName>,
+    pub(super) stages: Vec<LadderRow>,
+    /// Those that were measured, under the roofs.
+    pub(super) roofline: Option<Roofline>,
+}
+
+impl Ladder {
+    /// Whether what threads of a block read alike counts once in some row.
+    pub(super) fn has_once(&self) -> bool {
+        self.stages.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.is_once)
+    }
+}
+
+/// All pages but the live one by the names of their files; `live` is its file, where there is one to lead to.
+///
+/// # Errors
+/// Those of the launches, and a page that cannot be laid out.
+pub fn pages(
+    progress: &(dyn Fn(&str) + Sync),
+    live: Option<&str>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let gather = |_: &str, _: u32, subject: &Subject| {
+        let report = report(subject)?;
+        progress(&report.title);
+        Ok(Arc::new(report))
+    };
+    pages_of(&gather, live)
+}
+
+/// A report, and its page.
+type StagePage = (Arc<Report>, String);
+
+/// Says the report of a stage, by its ladder and its number, of which the last is the subject.
+pub type ReportSource<'g> =
+    dyn Fn(&'static str, u32, &Subject) -> Result<Arc<Report>, Failure> + Sync + 'g;
+
+/// The same, of reports that someone else gathers or has.
+///
+/// # Errors
+/// As those of [`pages`].
+pub fn pages_of(
+    gather: &ReportSource<'_>,
+    live: Option<&str>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let [reduce, sgemm] = ladders()?;
+    let all: Vec<&LadderStage> = reduce.iter().chain(&sgemm).collect();
+    let made: Result<Vec<StagePage>, Failure> = all
+        .par_iter()
+        .map(|step| {
+            let ladder = if step.ladder == "reduce" { &reduce } else { &sgemm };
+            let report = gather(step.ladder, step.index, &subject(step, ladder))?;
+            let html = page::kernel(&report, step.idea(), &links(step, ladder, live), COMMAND)?;
+            Ok((report, html))
+        })
+        .collect();
+    let made = made?;
+    let mut pages = BTreeMap::new();
+    for (step, (_, html)) in all.iter().zip(&made) {
+        pages.insert(file(step), html.clone());
+    }
+    let (of_reduce, of_sgemm) = made.split_at(reduce.len());
+    let table = |id, title, steps: &[LadderStage], made: &[StagePage]| -> Result<Ladder, Failure> {
+        let is_asked = |name: &UnitName| {
+            made.iter().any(|(report, _)| report.units.iter().any(|unit| unit.name == *name))
+        };
+        let units: Vec<UnitName> = UnitName::ALL.into_iter().filter(is_asked).collect();
+        let rows =
+            steps.iter().zip(made).map(|(step, (report, _))| row(step, steps, report, &units));
+        let stages = rows.collect::<Result<_, _>>()?;
+        Ok(Ladder { id, title, units, stages, roofline: roofline(steps, made) })
+    };
+    let ladders = vec![
+        table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
+        table("reduce", "Reductions", &reduce, of_reduce)?,
+    ];
+    pages.insert("index.html".to_owned(), page::index(&ladders, live, COMMAND)?);
+    pages.insert("glossary.html".to_owned(), page::glossary(&TERMS)?);
+    Ok(pages)
+}
+
+/// The page of one stage, with the name of its file; `live` is that of the live page, where there is one to lead to.
+///
+/// # Errors
+/// As those of [`pages`], and a stage that is not there.
+pub fn page_of(ladder: &str, index: u32, live: Option<&str>) -> Result<(String, String), Failure> {
+    let (step, steps) = find(ladder, index)?;
+    let html = page::kernel(
+        &report(&subject(&step, &steps))?,
+        step.idea(),
+        &links(&step, &steps, live),
+        COMMAND,
+    )?;
+    Ok((file(&step), html))
+}
+
+/// The report of one stage.
+///
+/// # Errors
+/// As those of [`page_of`].
+pub fn report_of(ladder: &str, index: u32) -> Result<Report, Failure> {
+    let (step, steps) = find(ladder, index)?;
+    report(&subject(&step, &steps))
+}
+
+/// A stage, and all of its ladder.
+fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Failure> {
+    let missing = || Failure::Usage(format!("the ladder `{ladder}` has no stage {index}"));
+    let mut ladders = ladders()?.into_iter();
+    let steps = ladders.find(|steps| steps.iter().any(|step| step.ladder == ladder));
+    let steps = steps.ok_or_else(missing)?;
+    let step = steps.iter().find(|step| step.index == index).ok_or_else(missing)?.clone();
+    Ok((step, steps))
+}
+
+/// The stages of both ladders, reductions first.
+fn ladders() -> Result<[Vec<LadderStage>; 2], Failure> {
+    let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
+        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
+    })?;
+    let sgemm = steps("sgemm", Family::Sgemm, &stages::sgemm(), |spec: &SgemmSpec| {
+        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
+    })?;
+    Ok([reduce, sgemm])
+}
+
+fn steps<S: Clone + std::fmt::Display>(
+    ladder: &'static str,
+    family: Family,
+    stages: &[Stage<S>],
+    variants: impl Fn(&S) -> Result<Vec<Variant>, Failure>,
+) -> Result<Vec<LadderStage>, Failure> {
+    let step = |stage: &Stage<S>| {
+        let mut variants = variants(&stage.spec)?.into_iter();
+        Ok(LadderStage {
+            ladder,
+            stem: format!("{:02}_{}", stage.index, stage.name),
+            title: format!("{} {}", stage.index, stage.name.replace('_', " ")),
+            family,
+            line: stage.spec.to_string(),
+            base: stage.base,
+            index: stage.index,
+            variant: variants
+                .next()
+                .ok_or_else(|| Failure::from(internal("a program without a kernel")))?,
+            fallback: variants.next(),
+        })
+    };
+    stages.iter().map(step).collect()
+}
+
+fn file(step: &LadderStage) -> String {
+    format!("{}_{}.html", step.ladder, step.stem)
+}
+
+/// The stage that another one builds on, or the one before.
+fn base_of<'s>(step: &LadderStage, ladder: &'s [LadderStage]) -> Option<&'s LadderStage> {
+    match step.base {
+        Some(base) => ladder.iter().find(|other| other.index == base),
+        None => ladder.iter().rev().find(|other| other.index < step.index),
+    }
+}
+
+fn subject(step: &LadderStage, ladder: &[LadderStage]) -> Subject {
+    let base = base_of(step, ladder);
+    let registers = |of: &LadderStage, variant| compiler::registers(of.ladder, &of.stem, variant);
+    Subject {
+        title: Some(step.title.clone()),
+        line: step.line.clone(),
+        base: base.map(|base| (base.title.clone(), base.line.clone())),
+        registers: registers(step, step.variant),
+        of_fallback: step.fallback.map_or(Vec::new(), |variant| registers(step, variant)),
+        of_base: base.map_or(Vec::new(), |base| registers(base, base.variant)),
+        times: times::times(step.ladder, &step.stem),
+        ..Subject::new(step.family)
+    }
+}
+
+fn links(step: &LadderStage, ladder: &[LadderStage], live: Option<&str>) -> Vec<Link> {
+    let at = ladder.iter().position(|other| other.index == step.index).unwrap_or(0);
+    let to = |other: &LadderStage, rel, what: &str| Link {
+        href: file(other),
+        rel: Some(rel),
+        text: format!("{what}: {}", other.title),
+    };
+    let all = Link { href: "index.html".into(), rel: None, text: "All stages".into() };
+    let glossary = Link { href: "glossary.html".into(), rel: None, text: "Glossary".into() };
+    let before = at.checked_sub(1).and_then(|at| ladder.get(at));
+    let before = before.map(|other| to(other, "prev", "Before"));
+    let next = ladder.get(at + 1).map(|other| to(other, "next", "Next"));
+    let change = live.map(|live| Link {
+        href: format!("{live}{}", address(step.family.macro_name(), &step.line)),
+        rel: None,
+        text: "Change its line".into(),
+    });
+    [Some(all), Some(glossary), before, next, change].into_iter().flatten().collect()
+}
+
+fn row(
+    step: &LadderStage,
+    ladder: &[LadderStage],
+    report: &Report,
+    units: &[UnitName],
+) -> Result<LadderRow, Failure> {
+    // Of what is multiplied or folded: at the size that was measured, so that nothing here needs longer than the time beside it.
+    let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
+    let of_unit = |unit: &Unit| match shown {
+        Some((measured, point)) => {
+            let asked = UnitName::ALL.iter().zip(point.asked);
+            let cycles = asked.filter(|(name, _)| **name == unit.name).map(|(_, cycles)| cycles);
+            cycles.sum::<f64>() * WORK / measured.work(point)
+        }
+        None => unit.cycles * WORK / report.work.max(1) as f64,
+    };
+    let most = report.units.iter().max_by(|a, b| of_unit(a).total_cmp(&of_unit(b)));
+    let longest = most.map_or(0.0, of_unit);
+    let is_once = shown.is_some() && has_no_tiles(step);
+    let cell = |unit: &Unit| UnitCell {
+        cycles: number(of_unit(unit)) + if unit.is_by_text { ", by the text" } else { "" },
+        percent: (100.0 * of_unit(unit) / longest).round() as u64,
+        is_once: is_once && unit.name == UnitName::L2,
+    };
+    let of = |name: &UnitName| report.units.iter().find(|unit| unit.name == *name).map(cell);
+    let base = base_of(step, ladder);
+    let before = base.map(|base| entries(&base.line)).transpose()?;
+    let own = entries(&step.line)?;
+    let keys = match before {
+        None => own.clone(),
+        Some(before) => {
+            let keys = diff::keys(&before, &own);
+            let new = |key: diff::Key| match key.now.is_empty() {
+                true => format!("without {}", key.before),
+                false => key.now,
+            };
+            keys.into_iter().map(new).collect()
+        }
+    };
+    let registers = report.residents.iter().find(|resident| resident.arch == "sm_90");
+    Ok(LadderRow {
+        href: file(step),
+        title: step.title.clone(),
+        base: base.map(|base| (file(base), base.title.clone())),
+        keys,
+        bound: most.map_or(String::new(), |unit| unit.name.to_string()),
+        cells: units.iter().map(of).collect(),
+        conflicts: number(report.wavefronts.conflicts as f64 * WORK / report.work.max(1) as f64),
+        registers: registers.map_or("–".to_owned(), |resident| resident.registers.to_string()),
+        measured: shown.map_or("not measured".to_owned(), |(of, point)| written(of, point)),
+        entries: serde_json::Value::from(own).to_string(),
+    })
+}
+
+/// Whether it multiplies what each thread reads for itself: what was counted at the size of the table takes the cache of a
+/// multiprocessor to answer all but the first who reads an element.
+fn has_no_tiles(step: &LadderStage) -> bool {
+    let spec = step.line.parse::<SgemmSpec>().ok().filter(|_| step.family == Family::Sgemm);
+    let plan = spec.and_then(|spec| spec.plan().ok());
+    plan.is_some_and(|plan| matches!(plan.shape(), Shape::Naive(_) | Shape::Direct(_)))
+}
+
+/// What was measured of a ladder at the size that tables show, in one picture.
+fn roofline(steps: &[LadderStage], made: &[StagePage]) -> Option<Roofline> {
+    let (mut stages, mut absent) = (Vec::new(), Vec::new());
+    for (step, (report, _)) in steps.iter().zip(made) {
+        let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
+        match shown {
+            Some((measured, point)) => {
+                let (index, title) = (step.index, &*step.title);
+                stages.push(roofline::Stage { index, title, measured, point });
+            }
+            None => absent.push(step.title.clone()),
+        }
+    }
+    roofline::roofline(&stages, absent)
+}
+
+/// What was measured at the size that tables show.
+fn at_shown_size(measured: &StageTimes) -> Option<&TimePoint> {
+    measured.points.iter().find(|point| SHOWN.contains(&point.n))
+}
+
+/// The rate that was measured, and its share of the roof.
+fn written(measured: &StageTimes, point: &TimePoint) -> String {
+    let share = point.share().map_or(String::new(), |share| format!(", {}", percent(share)));
+    format!("{} {}{share}", times::rate(point.rate), measured.unit)
+}

@@ -1,0 +1,363 @@
+//! What happens round by round: of a product which terms its slots of shared memory hold, of a reduction how many threads take
+//! part in each step.
+
+use super::pipeline::rounds;
+use crate::ownership::NumberedRun;
+use crate::ownership::moves::elements;
+use crate::pipeline::event;
+use crate::pipeline::event::{Action, TileArrays};
+use gemm_dsl::cuda::Listing;
+use gemm_dsl::ir::{Kernel, Space};
+use gemm_runtime::watch::{self, Event, EventKind, Kind, Price, Trace};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+/// The rounds that are shown of a loop with many: the first, and the last.
+const FIRST: usize = 8;
+const LAST: usize = 4;
+/// The most steps of a reduction that are shown.
+const LEVELS: usize = 48;
+
+/// What happens round by round.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Steps {
+    /// The variable of the loop.
+    pub var: String,
+    /// Slots of shared memory.
+    pub slots: u64,
+    /// What is before the loop, and its rounds.
+    pub rounds: Vec<Round>,
+    /// Rounds that are not shown, before the last that are.
+    pub left_out: usize,
+    /// The steps of a reduction.
+    pub levels: Vec<Level>,
+}
+
+/// A round of the loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Round {
+    /// The value of the variable; none before the loop.
+    pub value: Option<i64>,
+    /// By slot.
+    pub slots: Vec<StepSlot>,
+}
+
+/// A slot of shared memory in a round: terms of the sums, by the first and the last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StepSlot {
+    /// Those that are read.
+    pub read: Option<[u64; 2]>,
+    /// Those that are written.
+    pub written: Option<[u64; 2]>,
+    /// Whether copies to it have not been waited for when the round is over.
+    pub in_flight: bool,
+    /// Those that lie there when the round is over.
+    pub holds: Option<[u64; 2]>,
+}
+
+/// A step in which threads write shared memory, or take values of one another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Level {
+    /// The line of the text, counted from 1.
+    pub line: usize,
+    /// Where the loops around it are.
+    pub round: String,
+    /// What is done.
+    pub what: &'static str,
+    /// Threads that do.
+    pub threads: u64,
+    /// Warps with such a thread.
+    pub warps: u64,
+    /// What it costs.
+    pub wavefronts: u64,
+}
+
+/// Of a product by its run on numbered elements, of another kernel by what was seen.
+pub(super) fn steps(
+    kernel: &Kernel,
+    listing: &Listing,
+    trace: &Trace,
+    named: Option<&NumberedRun>,
+) -> Steps {
+    match named {
+        Some(named) => ring(kernel, named).unwrap_or_default(),
+        None => Steps { levels: levels(kernel, listing, trace), ..Steps::default() },
+    }
+}
+
+/// Takes a term in.
+fn widen(range: &mut Option<[u64; 2]>, term: u64) {
+    *range = Some(range.map_or([term; 2], |[from, to]| [from.min(term), to.max(term)]));
+}
+
+/// What the slots hold; none if threads copy nothing to shared memory in a loop.
+fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
+    let trace = &named.trace;
+    let ring = TileArrays::new(kernel);
+    let of_first: Vec<&Event> = trace.events.iter().filter(|event| event.warp == 0).collect();
+    let looped = rounds::main_loop(kernel, trace, &of_first)?;
+    let values: Vec<i64> = looped.of_events.iter().map(|(value, _)| *value).collect();
+    // The row of an event: 0 before the loop, then one for each round; none behind.
+    let row = |event: &Event, is_begun: bool| {
+        let around = &trace.rounds[event.rounds as usize];
+        let value = around.iter().find(|(var, _)| *var == looped.var).map(|(_, value)| *value);
+        match value {
+            Some(value) => values.iter().position(|of| *of == value).map(|at| at + 1),
+            None => (!is_begun).then_some(0),
+        }
+    };
+    let slots = ring.slots as usize;
+    let mut rows = vec![vec![StepSlot::default(); slots]; values.len() + 1];
+    let mut held: HashMap<(usize, u64), u64> = HashMap::new();
+    let mut begun: BTreeSet<u32> = BTreeSet::new();
+    for access in trace.accesses() {
+        let (event, pattern, words) = (access.event, access.pattern, access.words);
+        let at = row(event, begun.contains(&event.warp));
+        if at.is_some_and(|at| at > 0) {
+            begun.insert(event.warp);
+        }
+        let (Some(at), Space::Shared) = (at, kernel.buffers[pattern.buffer].space) else {
+            continue;
+        };
+        let slot = |element: u64| ring.slot(pattern.buffer, element as u32).unwrap_or(0) as usize;
+        let elements = elements(&access);
+        if pattern.kind == Kind::Load {
+            for (_, element) in elements {
+                if let Some(term) = held.get(&(pattern.buffer, element))
+                    && let Some(slot) = rows[at].get_mut(slot(element))
+                {
+                    widen(&mut slot.read, *term);
+                }
+            }
+        } else if elements.len() == words.len() {
+            for ((_, element), word) in elements.into_iter().zip(words) {
+                let [a, b, _] = &named.matrices;
+                let place = |of: &Option<crate::ownership::GlobalMatrix>| {
+                    of.as_ref()?.named((*word).into())
+                };
+                let term = place(a).map(|(_, term)| term).or(place(b).map(|(term, _)| term));
+                if let Some(term) = term
+                    && let Some(slot) = rows[at].get_mut(slot(element))
+                {
+                    held.insert((pattern.buffer, element), term);
+                    widen(&mut slot.written, term);
+                }
+            }
+        }
+    }
+    let is_of_tiles = rows.iter().flatten().any(|slot| slot.written.is_some())
+        && rows[1..].iter().flatten().any(|slot| slot.read.is_some());
+    is_of_tiles.then_some(())?;
+    in_flight(kernel, trace, (&ring, &of_first), &looped, &mut rows);
+    let mut holds = vec![None; slots];
+    for row in &mut rows {
+        for (slot, holds) in row.iter_mut().zip(&mut holds) {
+            *holds = slot.written.or(*holds);
+            slot.holds = *holds;
+        }
+    }
+    let values = std::iter::once(None).chain(values.into_iter().map(Some));
+    let mut rounds: Vec<Round> =
+        values.zip(rows).map(|(value, slots)| Round { value, slots }).collect();
+    let left_out = rounds.len().saturating_sub(1 + FIRST + LAST);
+    let hidden = 1 + FIRST..1 + FIRST + left_out;
+    let mut number = 0;
+    rounds.retain(|_| {
+        number += 1;
+        !hidden.contains(&(number - 1))
+    });
+    let var = kernel.vars[looped.var].name.clone();
+    Some(Steps { var, slots: ring.slots, rounds, left_out, levels: Vec::new() })
+}
+
+/// Marks slots to which copies of warp 0 are on their way when a round is over.
+fn in_flight(
+    kernel: &Kernel,
+    trace: &Trace,
+    (ring, events): (&TileArrays, &[&Event]),
+    looped: &rounds::Rounds,
+    rows: &mut [Vec<StepSlot>],
+) {
+    let acts = event::all(kernel, trace, ring, events);
+    let ends = std::iter::once(looped.events().start)
+        .chain(looped.of_events.iter().map(|(_, events)| events.end));
+    let mut acts = acts.iter().peekable();
+    let mut groups: VecDeque<BTreeSet<u64>> = VecDeque::new();
+    let mut open: BTreeSet<u64> = BTreeSet::new();
+    for (end, row) in ends.zip(rows) {
+        while let Some(act) = acts.next_if(|act| act.event < end) {
+            match act.act {
+                Action::Arrive => open.extend([act.slot.unwrap_or(0)]),
+                Action::Commit => groups.push_back(std::mem::take(&mut open)),
+                Action::Wait(pending) => {
+                    while groups.len() as u64 > pending {
+                        groups.pop_front();
+                    }
+                }
+                _ => {}
+            }
+        }
+        for slot in groups.iter().flatten().chain(&open) {
+            if let Some(slot) = row.get_mut(*slot as usize) {
+                slot.in_flight = true;
+            }
+        }
+    }
+}
+
+/// The steps of a reduction in which threads write shared memory or take values of one another, in the order in which the first
+/// warp comes to them.
+fn levels(kernel: &Kernel, listing: &Listing, trace: &Trace) -> Vec<Level> {
+    /// What is known of a step: what is done, by how many threads, by which warps, and wavefronts.
+    type Known = (&'static str, u64, BTreeSet<u32>, u64);
+    let mut order: Vec<(u32, u32)> = Vec::new();
+    let mut all: BTreeMap<(u32, u32), Known> = BTreeMap::new();
+    let mut take = |key: (u32, u32), what, threads: usize, warp: u32, wavefronts: u64| {
+        let known = all.entry(key).or_insert_with(|| {
+            order.push(key);
+            (what, 0, BTreeSet::new(), 0)
+        });
+        known.1 += threads as u64;
+        known.2.insert(warp);
+        known.3 += wavefronts;
+    };
+    let mut details = trace.details.iter().peekable();
+    for number in 0..=trace.events.len() {
+        while let Some(detail) = details.next_if(|detail| detail.event <= number) {
+            if let (watch::Action::Shuffle { sources, .. }, 0) = (&detail.did, detail.rank) {
+                let threads = sources.iter().flatten().count();
+                take((detail.stmt, detail.rounds), "shuffle", threads, detail.warp, 0);
+            }
+        }
+        let Some(event) = trace.events.get(number) else { continue };
+        let EventKind::Access { pattern, .. } = &event.what else { continue };
+        let pattern = &trace.patterns[*pattern as usize];
+        if let (Price::Shared(price), Kind::Store) = (pattern.cost, pattern.kind) {
+            let threads = pattern.lanes.iter().flatten().count();
+            take((event.stmt, event.rounds), "store", threads, event.warp, price.wavefronts);
+        }
+    }
+    let level = |key: (u32, u32)| {
+        let (what, threads, warps, wavefronts) = &all[&key];
+        let around = trace.rounds[key.1 as usize].iter();
+        let around = around.map(|(var, value)| format!("{} = {value}", kernel.vars[*var].name));
+        Level {
+            line: listing.lines[key.0 as usize].start + 1,
+            round: around.collect::<Vec<_>>().join(", "),
+            what,
+            threads: *threads,
+            warps: warps.len() as u64,
+            wavefronts: *wavefronts,
+        }
+    };
+    order.into_iter().take(LEVELS).map(level).collect()
+}
+
+impl StepSlot {
+    /// What is to be said of it.
+    pub fn text(&self) -> String {
+        let range = |[from, to]: [u64; 2]| match from == to {
+            true => from.to_string(),
+            false => format!("{from}–{to}"),
+        };
+        let mut parts = Vec::new();
+        parts.extend(self.read.map(|terms| format!("read {}", range(terms))));
+        parts.extend(self.written.map(|terms| format!("written {}", range(terms))));
+        match (self.holds, self.in_flight) {
+            (None, _) => parts.push("empty".to_owned()),
+            (Some(terms), true) if self.written.is_none() => {
+                parts.push(format!("on its way {}", range(terms)));
+            }
+            (Some(_), true) => parts.push("on its way".to_owned()),
+            (Some(terms), false) if parts.is_empty() => {
+                parts.push(format!("holds {}", range(terms)))
+            }
+            (Some(_), false) => {}
+        }
+        parts.join(", ")
+    }
+
+    /// The class of its cell.
+    pub fn class(&self) -> &'static str {
+        match (self.read, self.written, self.in_flight) {
+            (Some(_), Some(_), _) => "both",
+            (Some(_), None, _) => "l2",
+            (None, Some(_), _) => "l1",
+            (None, None, true) => "l0",
+            (None, None, false) => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Spec;
+    use crate::ownership::named;
+    use gemm_bench::family::Family;
+    use gemm_dsl::cuda;
+
+    fn steps_of(family: Family, line: &str) -> Steps {
+        let spec = Spec::parse(family, line).expect("a spec");
+        let looked = spec.look(spec.at().expect("a shape")).expect("a launch");
+        let named = named(&looked).expect("the same launch");
+        steps(&looked.kernel, &cuda::listing(&looked.kernel), &looked.trace, named.as_ref())
+    }
+
+    /// Five slots of 16 terms: four are filled before the loop, of which one has been waited for; in each round the one that was
+    /// read last is filled.
+    #[test]
+    fn slots_of_a_ring_are_filled_in_turn() {
+        let line = "tile: 128x256x16, thread: 8x16, fragment: split, float4, transpose, pad_a: 4, stages: 5, spread: 10, warp: 32x128";
+        let steps = steps_of(Family::Sgemm, line);
+        assert_eq!((&*steps.var, steps.slots, steps.rounds.len(), steps.left_out), ("k0", 5, 9, 0));
+        let texts =
+            |round: usize| steps.rounds[round].slots.iter().map(StepSlot::text).collect::<Vec<_>>();
+        assert_eq!(
+            texts(0),
+            [
+                "read 0, written 0–15",
+                "written 16–31, on its way",
+                "written 32–47, on its way",
+                "written 48–63, on its way",
+                "empty"
+            ]
+        );
+        assert_eq!(
+            texts(1),
+            [
+                "read 1–15",
+                "read 16",
+                "on its way 32–47",
+                "on its way 48–63",
+                "written 64–79, on its way"
+            ]
+        );
+        assert_eq!(texts(2)[0], "written 80–95, on its way");
+    }
+
+    #[test]
+    fn one_slot_is_read_and_written_in_a_round() {
+        let steps = steps_of(Family::Sgemm, "tile: 32x32x32");
+        let texts: Vec<String> = steps.rounds.iter().map(|round| round.slots[0].text()).collect();
+        assert_eq!(
+            texts[..3],
+            ["written 0–31", "read 0–31, written 32–63", "read 32–63, written 64–95"]
+        );
+        assert_eq!(texts[8], "read 224–255");
+    }
+
+    /// The divergent tree: half as many threads write in each step, and as long as there is one in each warp all warps do.
+    #[test]
+    fn levels_of_a_tree_have_half_the_threads() {
+        let of = |tree: &str| -> Vec<(u64, u64)> {
+            let steps = steps_of(Family::Reduce, tree);
+            steps.levels.iter().map(|level| (level.threads, level.warps)).collect()
+        };
+        let threads = [256, 128, 64, 32, 16, 8, 4, 2, 1];
+        let divergent = threads.iter().copied().zip([8, 8, 8, 8, 8, 8, 4, 2, 1]);
+        assert_eq!(of("tree: interleaved_divergent"), divergent.collect::<Vec<_>>());
+        let together = threads.iter().copied().zip([8, 4, 2, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(of("tree: sequential"), together.collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,77 @@
+//! Which padding is advised: only what the spec takes.
+
+use super::access::Access;
+use crate::analysis::Spec;
+use gemm_draw::suggestion;
+
+/// Leaves out the advice that no plan follows.
+pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
+    let product = match spec {
+        Spec::Sgemm(spec) => Some(&**spec),
+        Spec::Reduce(_) => None,
+    };
+    suggestion::kept(product, accesses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access;
+    use crate::analysis::Observation;
+    use gemm_bench::family::Family;
+    use gemm_dsl::cuda;
+
+    fn accesses(spec: &Spec, looked: &Observation) -> Vec<Access> {
+        let lines = cuda::listing(&looked.kernel).lines;
+        kept(spec, access::all(&looked.kernel, &lines, &looked.trace))
+    }
+
+    fn looked(spec: &Spec) -> Observation {
+        spec.look(spec.at().expect("a shape")).expect("a launch")
+    }
+
+    /// With the padding each access is as wide, those that it is advised for cost what it says, and all together less.
+    #[test]
+    fn what_is_advised_is_so() {
+        let lines = [
+            "tile: 64x64x16, thread: 4x4, float4, transpose, pad_b: 4",
+            "tile: 64x64x16, thread: 4x4, float4, transpose, pad_a: 1",
+            "tile: 64x64x16, thread: 4x4, float4, transpose",
+            "tile: 32x32x8, thread: 4x4, transpose",
+            "tile: 64x64x16, thread: 8x8",
+            // Padding that spares conflicts does not fit beside this one, a swizzle does.
+            "tile: 256x192x128, thread: 16x12, float4",
+        ];
+        let mut advised = 0;
+        for line in lines {
+            let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
+            let before = looked(&spec);
+            let all = accesses(&spec, &before);
+            for cured in all.iter().filter(|access| access.cure.is_some()) {
+                let cure = cured.cure.as_ref().expect("a cure");
+                let Spec::Sgemm(product) = &spec else { panic!("a product") };
+                let padded = suggestion::with(product, &cured.buffer, cure.by).expect("a key");
+                let padded = Spec::Sgemm(Box::new(padded));
+                let after = looked(&padded);
+                let theirs = accesses(&padded, &after);
+                let shape = |of: &Access| (of.buffer.clone(), of.kind, of.bytes, of.lanes);
+                let is_there = theirs
+                    .iter()
+                    .any(|other| shape(other) == shape(cured) && other.cost == cure.wavefronts);
+                assert!(is_there, "{line}: {cured:?}, {theirs:#?}");
+                let widths = |all: &[Access]| {
+                    let mut widths: Vec<_> =
+                        all.iter().map(|of| (of.buffer.clone(), of.bytes)).collect();
+                    widths.sort();
+                    widths.dedup();
+                    widths
+                };
+                assert_eq!(widths(&all), widths(&theirs), "{line}");
+                let wavefronts = |looked: &Observation| looked.profile.total.shared_wavefronts;
+                assert!(wavefronts(&after) < wavefronts(&before), "{line}: {cure:?}");
+                advised += 1;
+            }
+        }
+        assert!(advised > 0, "nothing is advised");
+    }
+}

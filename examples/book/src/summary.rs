@@ -1,0 +1,125 @@
+//! Why a kernel is as fast as it is, in sentences, each of which a part of the page proves.
+
+use super::report::{Report, Sentence};
+use super::units::{Unit, Wavefronts, issuing_fmas};
+use gemm_bench::change::number;
+use gemm_bench::table::percent;
+use gemm_draw::view::executed;
+use gemm_runtime::Counters;
+
+/// The sentences of a report whose other parts are there.
+pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
+    let mut all = Vec::new();
+    let mut say = |proof, text| all.push(Sentence { text, proof });
+    if let [first, second, ..] = &report.units[..] {
+        say(
+            "units",
+            sentence(format!(
+                "{} has most to do: {} cycles of a multiprocessor{} at {}; next is {} with {}{}.",
+                first.name,
+                number(first.cycles),
+                by_text(first),
+                first.rate,
+                second.name,
+                number(second.cycles),
+                by_text(second)
+            )),
+        );
+        if c.fma > 0 {
+            let share = percent(issuing_fmas(c) / first.cycles);
+            say("units", format!("Issuing the multiply-adds alone takes {share} of that."));
+        }
+    }
+    let (executed, of_lines) = executed(&report.source);
+    let costliest = report.source.iter().zip(executed).max_by_key(|(_, executed)| *executed);
+    if let Some((line, executed)) = costliest {
+        let (all, counted) = match report.of_no_line {
+            Some(others) => (of_lines + others, "as compiled"),
+            None => (c.instructions, "of the text"),
+        };
+        let share = percent(executed as f64 / all.max(1) as f64);
+        let text = format!("Line {} executes {share} of all instructions {counted}.", line.number);
+        say("source", text);
+    }
+    conflicts(report, c).into_iter().for_each(|(proof, text)| say(proof, text));
+    let fetched = 32.0 * c.global_sectors as f64;
+    if fetched > 0.0 {
+        let least: u64 =
+            report.accesses.iter().filter(|a| a.space == "global").map(|a| a.least * a.times).sum();
+        let moved: u64 =
+            report.accesses.iter().filter(|a| a.space == "global").map(|a| a.cost * a.times).sum();
+        if moved > 0 {
+            let share = percent(least as f64 / moved as f64);
+            say(
+                "accesses",
+                format!("Of the sectors that accesses to global memory move, {share} would do."),
+            );
+        }
+    }
+    all
+}
+
+/// What bank conflicts take: as compiled, which counts prove, and by the text, where that is not the same: pictures are of that.
+fn conflicts(report: &Report, c: &Counters) -> Vec<(&'static str, String)> {
+    let share = |of: u64, all: u64| percent(of as f64 / all.max(1) as f64);
+    let by_text = share(c.shared_bank_conflicts, c.shared_wavefronts);
+    let Wavefronts { conflicts, all, is_by_text } = report.wavefronts;
+    match (conflicts, c.shared_bank_conflicts) {
+        _ if all == 0 => Vec::new(),
+        (0, 0) => vec![("accesses", "No access to shared memory has a bank conflict.".to_owned())],
+        // What copies write is in no count as compiled.
+        (some, _) if is_by_text => vec![(
+            "accesses",
+            format!(
+                "By the text bank conflicts take {some} wavefronts of shared memory, {by_text}."
+            ),
+        )],
+        (0, some) => vec![
+            ("compiled", "As compiled no access to shared memory has a bank conflict.".to_owned()),
+            (
+                "accesses",
+                format!(
+                    "By the text bank conflicts take {some} wavefronts, {by_text}: of accesses that the compiler merges with those \
+                     of their neighbours, or leaves out."
+                ),
+            ),
+        ],
+        (conflicts, _) => {
+            let compiled = share(conflicts, all);
+            let text = format!(
+                "As compiled bank conflicts are {compiled} of the wavefronts of shared memory."
+            );
+            let mut said = vec![("compiled", text)];
+            if compiled != by_text {
+                said.push((
+                    "accesses",
+                    format!("By the text bank conflicts are {by_text} of its wavefronts."),
+                ));
+            }
+            said
+        }
+    }
+}
+
+/// A text that begins with a capital letter.
+fn sentence(text: String) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What is said of cycles that are not those of counts as compiled.
+fn by_text(unit: &Unit) -> &'static str {
+    if unit.is_by_text { " by the text" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_begin_with_a_capital_letter() {
+        assert_eq!(sentence("memory has most to do.".into()), "Memory has most to do.");
+        assert_eq!(sentence("L2 cache".into()), "L2 cache");
+        assert_eq!(sentence(String::new()), "");
+    }
+}

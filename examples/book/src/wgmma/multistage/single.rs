@@ -1,0 +1,64 @@
+//! The tiles of a kernel whose threads store them, into the one slot that there is.
+
+use super::super::{Contradiction, warps};
+use super::{Tiles, Turn};
+use gemm_dsl::ir::Kernel;
+use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace};
+use std::collections::BTreeSet;
+
+/// What is stored up to the next matrix instructions is a tile; none of a kernel that stores none, or has barriers in shared memory.
+pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Contradiction> {
+    let read = operands(trace);
+    let mut multiplied = trace.details.iter().filter(is_multiplied).peekable();
+    let mut turns: Vec<Turn> = Vec::new();
+    for (number, event) in trace.events.iter().enumerate() {
+        while let Some(detail) = multiplied.next_if(|detail| detail.event <= number) {
+            multiply(&mut turns, detail)?;
+        }
+        let EventKind::Access { pattern, .. } = &event.what else { continue };
+        let pattern = &trace.patterns[*pattern as usize];
+        if pattern.kind == Kind::Store && read.contains(&pattern.buffer) {
+            let lanes = pattern.lanes.iter().flatten().count() as u64;
+            store(&mut turns, event.warp, lanes * u64::from(pattern.bytes));
+        }
+    }
+    let is_one_slot = kernel.mbarriers.is_empty() && !turns.is_empty();
+    Ok(is_one_slot.then_some(Tiles { slots: 1, barriers: Vec::new(), turns }))
+}
+
+fn is_multiplied(detail: &&Detail) -> bool {
+    matches!(detail.did, Action::Multiplied { .. })
+}
+
+/// The buffers that matrix instructions read.
+fn operands(trace: &Trace) -> BTreeSet<usize> {
+    let of = |detail: &Detail| match &detail.did {
+        Action::Multiplied { a, b, .. } => [Some(a.buffer), Some(b.buffer)],
+        _ => [None, None],
+    };
+    trace.details.iter().flat_map(of).flatten().collect()
+}
+
+/// A warp comes to a matrix instruction, which reads the last tile.
+fn multiply(turns: &mut [Turn], detail: &Detail) -> Result<(), Contradiction> {
+    let warp = (detail.rank, detail.warp);
+    let nothing = || Contradiction::NothingStored { by: warps(&[warp]) };
+    let turn = turns.last_mut().ok_or_else(nothing)?;
+    turn.waited_by.insert(warp);
+    turn.instructions += u64::from(detail.warp.is_multiple_of(4));
+    Ok(())
+}
+
+/// A warp stores so many bytes: of the tile that nobody has read yet, or else of the next.
+fn store(turns: &mut Vec<Turn>, warp: u32, bytes: u64) {
+    let number = turns.len();
+    if turns.last().is_none_or(|turn| turn.instructions > 0) {
+        let (after, phase) = (number.checked_sub(1), number as u32);
+        turns.push(Turn { after, phase, is_complete: true, ..Turn::default() });
+    }
+    if let Some(turn) = turns.last_mut() {
+        turn.asked_by.insert((0, warp));
+        turn.come += bytes;
+        turn.expected += bytes;
+    }
+}

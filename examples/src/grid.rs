@@ -1,7 +1,0 @@
-//! The benchmark of single products of all shapes: what is measured, on which matrices, and what follows.
-
-pub mod arena;
-pub mod options;
-pub mod pace;
-pub mod report;
-pub mod shapes;
