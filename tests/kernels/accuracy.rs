@@ -1,9 +1,9 @@
 //! `sgemm` where more than `f32` is granted: which arithmetic it takes, its bound, and planes that are made before.
 
 use crate::{equal_bits, trial};
+use gemm_reference::random::{Random, values};
 use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{AsMatrix, Device, Error, MatrixMut, MatrixRef, sgemm};
-use gemm_tests::random::{Random, values};
 use libtest_mimic::{Failed, Trial};
 
 /// The architecture for which rows of other arithmetics ship.

@@ -3,10 +3,10 @@
 use gemm_dsl::spec::{Arith, SgemmSpec};
 use gemm_dsl::target::tensor_core::Format;
 use gemm_reference::product::Size;
+use gemm_reference::random::{Hard, Random, values};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::arbitrary;
 use gemm_tests::product::{Placement, Problem, accepted};
-use gemm_tests::random::{Hard, Random, values};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 

@@ -3,13 +3,14 @@
 use crate::{alone, equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use gemm_reference::product::Size;
+use gemm_reference::{random, sharing};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
 use gemm_runtime::{
     ByName, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, sgemm,
     sgemm_kernel,
 };
-use gemm_tests::{bits, random, sharing};
+use gemm_tests::bits;
 use libtest_mimic::{Failed, Trial};
 use std::sync::Arc;
 

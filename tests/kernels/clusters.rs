@@ -2,11 +2,11 @@
 
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_fixtures::clusters::{Clustered, End, Fault};
+use gemm_fixtures::tensor_core::Kind;
+use gemm_fixtures::warp_specialised::Product;
+use gemm_reference::random::Random;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
-use gemm_tests::clusters::{Clustered, End, Fault};
-use gemm_tests::random::Random;
-use gemm_tests::tensor_core::Kind;
-use gemm_tests::warp_specialised::Product;
 use libtest_mimic::Trial;
 
 /// What a product computes of operands is what the rules say, and what a cluster shares is read once.

@@ -4,9 +4,9 @@ use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_reference::product::Size;
+use gemm_reference::random;
+use gemm_reference::sharing::{SIMULATED, Sharing};
 use gemm_sim::Buffer;
-use gemm_tests::random;
-use gemm_tests::sharing::{SIMULATED, Sharing};
 use libtest_mimic::Trial;
 
 /// Two blocks along rows and along columns at least, and rounds of K of which the last is ragged.

@@ -1,7 +1,7 @@
 //! Every element type, moved, converted and computed with.
 
 mod gpu;
-use gemm_tests::elements;
+use gemm_fixtures::elements;
 use libtest_mimic::Trial;
 
 fn the_simulator_computes_what_rust_computes() {

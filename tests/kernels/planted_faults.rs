@@ -5,8 +5,8 @@ use gemm_dsl::ir::{
     Atomic, AtomicOp, Expr, Kernel, Loop, Order, Scope, Stmt, Var, VerifiedKernel, VerifiedProgram,
 };
 use gemm_reference::product::Size;
+use gemm_reference::random;
 use gemm_sim::{Buffer, Counters, FaultKind, SimError};
-use gemm_tests::random;
 
 /// The preferred kernel of a spec.
 pub fn kernel(spec: &impl Family) -> VerifiedKernel {

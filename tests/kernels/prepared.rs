@@ -3,10 +3,10 @@
 use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
 use gemm_dsl::target::tensor_core::Format;
 use gemm_reference::product::Size;
+use gemm_reference::random::{Hard, Random};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::prepared::compare;
 use gemm_tests::product::Problem;
-use gemm_tests::random::{Hard, Random};
 use libtest_mimic::Trial;
 
 fn spec(line: &str) -> SgemmSpec {

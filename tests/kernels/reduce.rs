@@ -19,10 +19,11 @@ mod types;
 mod views;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
 use gemm_dsl::stages;
+use gemm_reference::random::Random;
 use gemm_reference::reduction::passes;
 use gemm_runtime::{Device, Variant};
+use gemm_tests::arbitrary;
 use gemm_tests::reduction::{CLASSIC, LENGTHS, check, elements, run};
-use gemm_tests::{arbitrary, random::Random};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! `sgemm`: BLAS's rules on views that lie in any way.
 
+use gemm_reference::random::Random;
 use gemm_runtime::{
     AsMatrixMut, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm, SgemmSpec,
     sgemm,
 };
-use gemm_tests::random::Random;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

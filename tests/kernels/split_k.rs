@@ -4,11 +4,13 @@ use crate::planted_faults::*;
 use gemm_dsl::ir::{Elem, Expr, Order, Scope, VerifiedKernel};
 use gemm_dsl::spec::{SgemmSpec, Split};
 use gemm_reference::product::Size;
+use gemm_reference::random;
+use gemm_reference::random::Random;
+use gemm_reference::sharing;
+use gemm_reference::sharing::{SIMULATED, Sharing};
 use gemm_sim::Buffer;
 use gemm_tests::arbitrary;
 use gemm_tests::product::accepted;
-use gemm_tests::random::{self, Random};
-use gemm_tests::sharing::{self, SIMULATED, Sharing};
 use libtest_mimic::Trial;
 use std::collections::BTreeMap;
 

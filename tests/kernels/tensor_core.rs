@@ -2,8 +2,9 @@
 
 mod gpu;
 use gemm_dsl::target::tensor_core::{Format, Rules};
-use gemm_tests::random::Random;
-use gemm_tests::tensor_core::{self, Kind, Tile, Vector};
+use gemm_fixtures::tensor_core;
+use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
+use gemm_reference::random::Random;
 use libtest_mimic::Trial;
 
 /// What others have published of `sm_80` and `sm_89`.

@@ -4,12 +4,13 @@
 mod gpu;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_fixtures::splits;
+use gemm_fixtures::splits::{PAIRS, PLANES};
+use gemm_fixtures::tensor_copies;
+use gemm_fixtures::tensor_core::Kind;
+use gemm_fixtures::warp_specialised::{Fault, Fill, Product};
+use gemm_reference::random::Random;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
-use gemm_tests::boxes;
-use gemm_tests::planes::{self, PAIRS, PLANES};
-use gemm_tests::random::Random;
-use gemm_tests::tensor_core::Kind;
-use gemm_tests::warp_specialised::{Fault, Fill, Product};
 use libtest_mimic::Trial;
 
 /// Extents that tiles do not fill, and a K that is no multiple of the stages.
@@ -248,9 +249,9 @@ fn planes_are_summed_by_stages() {
     for [m, n, k] in [[128, 64, 256], [200, 72, 168]] {
         let extents = [PLANES * m, PLANES * n, k];
         let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));
-        let (found, counters) = planes::simulate(&operands).expect("no fault");
-        assert!(found == planes::expected(&operands, Rules::SM_90), "{m}x{n}x{k}");
-        let [rows, columns] = planes::TILE.map(|extent| extent as usize);
+        let (found, counters) = splits::simulate(&operands).expect("no fault");
+        assert!(found == splits::expected(&operands, Rules::SM_90), "{m}x{n}x{k}");
+        let [rows, columns] = splits::TILE.map(|extent| extent as usize);
         let stages = m.div_ceil(rows) * n.div_ceil(columns) * k.div_ceil(64);
         // A step for each pair, of eight warps.
         assert_eq!(counters.wgmma as usize, stages * PAIRS.len() * 4 * 8);
@@ -259,7 +260,7 @@ fn planes_are_summed_by_stages() {
 
 /// An H200 refuses the copy: an illegal instruction.
 fn a_box_begins_at_16_bytes_of_a_row() {
-    for case in boxes::cases() {
+    for case in tensor_copies::cases() {
         let (bits, mut places) = case.inputs(5);
         let step = 16 / case.elem.size() as i32;
         let last = case.tile.len() - 1;
@@ -279,12 +280,15 @@ fn a_box_begins_at_16_bytes_of_a_row() {
 }
 
 fn boxes_hold_what_the_array_does_and_zeros_outside() {
-    for (seed, case) in (0..).zip(boxes::cases()) {
+    for (seed, case) in (0..).zip(tensor_copies::cases()) {
         let (bits, places) = case.inputs(seed);
         let (found, counters) = case.simulate(&bits, &places).expect("no fault");
         assert!(found == case.expected(&bits, &places), "{}", case.name());
-        let bytes = (boxes::COUNT * case.len()) as u64 * u64::from(case.elem.size());
-        assert_eq!((counters.bulk_copies, counters.bulk_bytes), (boxes::COUNT as u64, bytes));
+        let bytes = (tensor_copies::COUNT * case.len()) as u64 * u64::from(case.elem.size());
+        assert_eq!(
+            (counters.bulk_copies, counters.bulk_bytes),
+            (tensor_copies::COUNT as u64, bytes)
+        );
     }
 }
 

@@ -4,11 +4,12 @@
 use crate::trial;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::Elem;
+use gemm_fixtures::elements;
+use gemm_fixtures::elements::Case;
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
-use gemm_tests::elements::{self, Case};
 use libtest_mimic::{Failed, Trial};
 
 pub fn trials() -> Vec<Trial> {

@@ -3,9 +3,9 @@
 use crate::{same_bits, trial};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_reference::product::Size;
+use gemm_reference::random::Hard;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem};
-use gemm_tests::random::Hard;
 use libtest_mimic::{Failed, Trial};
 
 /// One of each way in which a kernel stores C.

@@ -4,19 +4,20 @@
 use crate::trial;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::Elem;
+use gemm_fixtures::inter_block_sync;
+use gemm_fixtures::inter_block_sync::{BLOCKS, CommunicatingKernel, LAUNCHES, THREADS};
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::{CudaSlice, LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
-use gemm_tests::speaking::{self, BLOCKS, LAUNCHES, Speaking, THREADS};
 use libtest_mimic::{Failed, Trial};
 
 pub fn trials() -> Vec<Trial> {
-    let kernels = speaking::kernels().into_iter();
-    kernels.map(|s| trial(format!("speaking::{}", s.name), move |d| check(&s, d))).collect()
+    let kernels = inter_block_sync::kernels().into_iter();
+    kernels.map(|s| trial(format!("inter_block_sync::{}", s.name), move |d| check(&s, d))).collect()
 }
 
-fn check(speaking: &Speaking, device: &Device) -> Result<(), Failed> {
+fn check(speaking: &CommunicatingKernel, device: &Device) -> Result<(), Failed> {
     if speaking.simulate()? != speaking.after {
         return Err("the simulator leaves something else".into());
     }
@@ -36,7 +37,7 @@ fn check(speaking: &Speaking, device: &Device) -> Result<(), Failed> {
 
 /// The bits of all buffers after the launches. The runtime launches what specs describe; this is none.
 #[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
-fn launch(speaking: &Speaking, device: &Device) -> Result<Vec<Vec<u64>>, Failed> {
+fn launch(speaking: &CommunicatingKernel, device: &Device) -> Result<Vec<Vec<u64>>, Failed> {
     let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
     let arch = device.arch().ok_or("a GPU has an architecture")?;
     let name = &speaking.kernel.name;

@@ -4,13 +4,13 @@ use crate::{on_gpu, own_gpu, trial};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_reference::fold::Number;
+use gemm_reference::random::Random;
 use gemm_runtime::Device;
 use gemm_tests::fold::device::OnDevice;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::sample::{cases, has_bits_of_both, in_both_forms};
 use gemm_tests::fold::simulate::{Machine, Ran, run};
 use gemm_tests::fold::{Case, Shape};
-use gemm_tests::random::Random;
 use libtest_mimic::{Failed, Trial};
 
 /// Cases of each operator over each of what may be folded.

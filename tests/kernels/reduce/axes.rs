@@ -3,10 +3,10 @@
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::spec::{AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec};
+use gemm_reference::random::Random;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
-use gemm_tests::random::Random;
 use libtest_mimic::Trial;
 
 /// Lengths at which groups, warps, blocks and rounds begin and end.

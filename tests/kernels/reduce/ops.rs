@@ -3,10 +3,10 @@
 
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec, ResultType};
+use gemm_reference::random::Random;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Machine, Simulator, run};
 use gemm_tests::fold::{Case, Shape, closures};
-use gemm_tests::random::Random;
 use gemm_tests::reduction::LENGTHS;
 use libtest_mimic::Trial;
 use rayon::prelude::*;

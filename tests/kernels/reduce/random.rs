@@ -1,10 +1,10 @@
 //! Reductions with any keys and any expressions of ours, of any shape, lying anyhow.
 
+use gemm_reference::random::Random;
 use gemm_tests::arbitrary;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::sample;
 use gemm_tests::fold::simulate::{Simulator, run};
-use gemm_tests::random::Random;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 

@@ -6,12 +6,12 @@ use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::{Extent, Variant};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_dsl::{Family, SpecErrors};
+use gemm_reference::random::Random;
 use gemm_tests::arbitrary;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::shards::{Shards, cut};
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape, sample};
-use gemm_tests::random::Random;
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 

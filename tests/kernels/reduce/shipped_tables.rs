@@ -4,10 +4,10 @@ use crate::reduce::each::{each, same};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
+use gemm_reference::random::Random;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
-use gemm_tests::random::Random;
 use libtest_mimic::Trial;
 
 /// A shape of few elements: also without any, and of lengths that are no multiple of a vector.

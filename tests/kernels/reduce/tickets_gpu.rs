@@ -4,8 +4,8 @@ use crate::capture::captured;
 use crate::streams::of_a_context;
 use crate::{equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{LaunchForm, ReduceSpec};
+use gemm_reference::random;
 use gemm_runtime::{Buffer, Device, Error, MatrixRef, ReduceKernel, Vector};
-use gemm_tests::random;
 use libtest_mimic::{Failed, Trial};
 use std::sync::Barrier;
 

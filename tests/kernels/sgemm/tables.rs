@@ -3,12 +3,12 @@
 
 use gemm_dsl::spec::{Bounds, Layout, SgemmSpec, Spec};
 use gemm_reference::product::Size;
+use gemm_reference::random::{Hard, Random};
 use gemm_runtime::{
     ByName, Device, Error, KernelTable, MatrixMut, MatrixRef, SgemmShape, SgemmTable, Variant,
 };
 use gemm_tests::arbitrary::{sample, sgemm};
 use gemm_tests::product::{Problem, accepted};
-use gemm_tests::random::{Hard, Random};
 use libtest_mimic::Trial;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -6,12 +6,13 @@
 use crate::trial;
 use gemm_dsl::cuda;
 use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_fixtures::tensor_core;
+use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
+use gemm_reference::random::Random;
 use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::cudarc::driver::{LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
-use gemm_tests::random::Random;
-use gemm_tests::tensor_core::{self, Kind, Tile, Vector};
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 

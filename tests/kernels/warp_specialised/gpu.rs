@@ -5,17 +5,19 @@ use gemm_dsl::cuda;
 use gemm_dsl::ir::contract::{Array, Place, Stretch};
 use gemm_dsl::ir::{Elem, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Format;
+use gemm_fixtures::clusters::{Clustered, End, Fault};
+use gemm_fixtures::splits;
+use gemm_fixtures::splits::PLANES;
+use gemm_fixtures::tensor_copies;
+use gemm_fixtures::tensor_copies::Boxes;
+use gemm_fixtures::tensor_core::Kind;
+use gemm_fixtures::warp_specialised::{Fill, Product};
+use gemm_reference::random::Random;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_runtime::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
 use gemm_runtime::{Device, tensor_map};
-use gemm_tests::boxes::{self, Boxes};
-use gemm_tests::clusters::{Clustered, End, Fault};
-use gemm_tests::planes::{self, PLANES};
-use gemm_tests::random::Random;
-use gemm_tests::tensor_core::Kind;
-use gemm_tests::warp_specialised::{Fill, Product};
 use libtest_mimic::{Failed, Trial};
 
 /// Extents that tiles do not fill, and such that they do.
@@ -56,9 +58,9 @@ pub fn trials() -> Vec<Trial> {
             })
         })
     });
-    let boxes = boxes::cases()
-        .into_iter()
-        .map(|case| trial(format!("boxes::{}", case.name()), move |device| copies(&case, device)));
+    let boxes = tensor_copies::cases().into_iter().map(|case| {
+        trial(format!("tensor_copies::{}", case.name()), move |device| copies(&case, device))
+    });
     let planes = trial("warp_specialised::planes".to_owned(), sums_planes);
     products.chain(clusters).chain(boxes).chain([planes]).collect()
 }
@@ -183,11 +185,11 @@ fn sums_planes(device: &Device) -> Result<(), Failed> {
     for [m, n, k] in [[200, 72, 168], [256, 128, 1024]] {
         let extents = [PLANES * m, PLANES * n, k];
         let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));
-        let (simulated, _) = planes::simulate(&operands)?;
+        let (simulated, _) = splits::simulate(&operands)?;
         let simulated = bytes(words(&simulated), Elem::F32);
         let [a, b] = [&operands.a, &operands.b].map(|of| bytes(words(of), Elem::Bf16));
         let scalars = [m, n, k].map(|extent| extent as i32);
-        let kernel = planes::kernel();
+        let kernel = splits::kernel();
         let found = launched(&kernel, [&a, &b], simulated.len(), &scalars, device)?;
         same(&format!("{m}x{n}x{k}"), Elem::F32, &found, &simulated)?;
     }

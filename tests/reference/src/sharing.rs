@@ -2,9 +2,9 @@
 //! `split_k` and `stream_k`.
 
 use crate::arith::Cores;
+use crate::product::Size;
 use gemm_dsl::plan::{self, SgemmPlan, Shape};
 use gemm_dsl::spec::{Lanes, Layout, SgemmSpec, Split};
-use gemm_reference::product::Size;
 
 /// Multiprocessors of the device that the simulator stands for.
 pub const SIMULATED: usize = 132;
