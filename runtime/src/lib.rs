@@ -46,7 +46,7 @@
 //! `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
 //!
 //! ```toml
-//! [profile.dev.package.gemm-dsl]
+//! [profile.dev.package.gemm-sim]
 //! opt-level = 3
 //! ```
 //!

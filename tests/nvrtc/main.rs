@@ -9,11 +9,13 @@ use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_dsl::target::arch::{TENSOR_COPIES, TENSOR_CORES};
 use gemm_dsl::target::tensor_core::Format;
+use gemm_fixtures::clusters::{Clustered, End};
+use gemm_fixtures::warp_specialised::{Fill, Product};
+use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_core};
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{KernelTable, sgemm_tables};
-use gemm_tests::clusters::{Clustered, End};
-use gemm_tests::warp_specialised::{Fill, Product};
-use gemm_tests::{arbitrary, boxes, elements, needs::Need, planes, stem, sync, tensor_core};
+use gemm_tests::needs::Need;
+use gemm_tests::{arbitrary, stem};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -105,7 +107,7 @@ fn main() -> ExitCode {
         compiles_kernel(&overlapping.kernel()?, "", TENSOR_COPIES)
     }));
     trials.push(Need::Nvrtc.trial("warp_specialised::planes", || {
-        compiles_kernel(&planes::kernel(), "", TENSOR_COPIES)
+        compiles_kernel(&splits::kernel(), "", TENSOR_COPIES)
     }));
     // clusters whose blocks bring each other boxes,
     for format in Format::ALL {
@@ -120,14 +122,14 @@ fn main() -> ExitCode {
     }
     // boxes alone, which all that came since have, too,
     for &arch in ARCHITECTURES.iter().filter(|arch| **arch >= TENSOR_COPIES) {
-        for case in boxes::cases() {
-            let name = format!("boxes::{}_sm_{arch}", case.name());
+        for case in tensor_copies::cases() {
+            let name = format!("tensor_copies::{}_sm_{arch}", case.name());
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&case.kernel(), "", arch)));
         }
     }
     // and every instruction that threads speak to one another by.
     for &arch in &ARCHITECTURES {
-        for kernel in [sync::every_atomic(), sync::every_fence()] {
+        for kernel in [synchronisation::every_atomic(), synchronisation::every_fence()] {
             let name = format!("sync::{}_sm_{arch}", kernel.name);
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
         }

@@ -1,14 +1,13 @@
 //! Batches of products: each has the bits that the kernel without `batch` computes, wherever its matrices
 //! lie, and nothing beside them is written.
 
+use crate::bits;
 use crate::operands::launch;
-use crate::{
-    bits,
-    random::{self, Random},
-};
 use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec, Split};
 use gemm_reference::beside::Beside;
 use gemm_reference::product::Size;
+use gemm_reference::random;
+use gemm_reference::random::Random;
 use gemm_runtime::{
     Buffer, BufferView, ByName, Device, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm,
 };

@@ -5,25 +5,14 @@
 //! with the reason, never as passed.
 
 pub mod arbitrary;
-pub mod arith;
 pub mod batch;
-pub mod boxes;
-pub mod clusters;
-pub mod elements;
 pub mod fold;
 pub mod ladder;
 pub mod needs;
 pub mod operands;
-pub mod planes;
 pub mod prepared;
 pub mod product;
-pub mod random;
 pub mod reduction;
-pub mod sharing;
-pub mod speaking;
-pub mod sync;
-pub mod tensor_core;
-pub mod warp_specialised;
 
 use gemm_dsl::stages::Stage;
 

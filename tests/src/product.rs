@@ -1,12 +1,13 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
 use crate::operands;
-use crate::random::{self, Hard, Random};
-use crate::sharing::{SIMULATED, Sharing};
 use gemm_dsl::spec::{Along, Bounds, Layout, SgemmSpec};
 use gemm_reference::beside::{Beside, plain};
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Truth, transposed};
+use gemm_reference::random;
+use gemm_reference::random::{Hard, Random};
+use gemm_reference::sharing::{SIMULATED, Sharing};
 use gemm_runtime::{
     ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, Variant,
 };

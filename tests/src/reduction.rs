@@ -13,8 +13,8 @@ pub const CLASSIC: [Op; 4] = [Op::Sum, Op::Prod, Op::Max, Op::Min];
 /// Elements that suit the operator: of a product, such as keep it in range.
 pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
     match op {
-        Op::Prod => crate::random::near_one(seed, len),
-        _ => crate::random::values(seed, len),
+        Op::Prod => gemm_reference::random::near_one(seed, len),
+        _ => gemm_reference::random::values(seed, len),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 static MEASURED: LazyLock<BTreeMap<Which, Measured>> = LazyLock::new(profiler::measured);
 static KNOWN: LazyLock<BTreeMap<(Which, &str), &str>> = LazyLock::new(profiler::known);
 
-/// Why a quantity of a kernel is, at each shape at which it is: `tests/sim` holds both against the profiler's.
+/// Why a quantity of a kernel is, at each shape at which it is: `tests/kernels` holds both against the profiler's.
 pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
     let mut of_kernel: Vec<(&str, Vec<&str>)> = Vec::new();
     for ((which, of), why) in &*KNOWN {

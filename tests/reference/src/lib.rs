@@ -5,13 +5,16 @@
 //! result beyond one is wrong. `UNIT` = 2^-24 is the most by which one rounding to `f32` changes a
 //! value, relative to it.
 
+pub mod arith;
 pub mod beside;
 pub mod csv;
 pub mod epilogue;
 pub mod fold;
 pub mod product;
 pub mod profiler;
+pub mod random;
 pub mod reduction;
+pub mod sharing;
 
 /// The unit roundoff of `f32`.
 pub const UNIT: f64 = 1.0 / (1 << 24) as f64;

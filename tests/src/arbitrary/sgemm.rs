@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// The keys of the geometry: these must fit each other, so they are drawn together; and the batch with
-/// its products, which takes operands of another kind (`tests/sim/batch.rs`).
+/// its products, which takes operands of another kind (`tests/kernels/batch.rs`).
 const GEOMETRY: &[&str] = &[
     "tile",
     "thread",

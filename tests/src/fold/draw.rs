@@ -1,9 +1,9 @@
 //! Random elements that suit what is made of them: where many are folded without leaving the range, with
 //! zeros of both signs, subnormal numbers, equal values; and in some arrays NaN and infinities.
 
-use crate::random::Random;
 use gemm_dsl::ir::Elem;
 use gemm_reference::fold::{Kind, Number};
+use gemm_reference::random::Random;
 
 /// What an array may hold besides.
 const SPECIAL: [f64; 6] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 65504.0];

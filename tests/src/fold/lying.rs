@@ -2,9 +2,9 @@
 //! of exactly the length that it needs, and poison wherever no element is.
 
 use super::{Case, Shape};
-use crate::random::Random;
 use gemm_dsl::ir::contract::Axis;
 use gemm_dsl::ir::{Elem, Extent};
+use gemm_reference::random::Random;
 
 /// The inputs of a reduction at most.
 const MOST_INPUTS: usize = 4;

@@ -4,9 +4,9 @@
 use super::lying::{Image, Images, Lying};
 use super::simulate::simulate;
 use super::{Case, Shape};
-use crate::random::Random;
 use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
+use gemm_reference::random::Random;
 use std::ops::Range;
 
 /// What came of a case that was folded shard by shard.

@@ -1,0 +1,310 @@
+//! Products of tensor cores: their bits, their accuracy, and the numbers that stand for no others.
+
+use gemm_dsl::spec::{Arith, SgemmSpec};
+use gemm_dsl::target::tensor_core::Format;
+use gemm_reference::product::Size;
+use gemm_reference::random::{Hard, Random, values};
+use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
+use gemm_tests::arbitrary;
+use gemm_tests::product::{Placement, Problem, accepted};
+use libtest_mimic::Trial;
+use proptest::prelude::*;
+
+/// That C has the bits that its arithmetic says. What a NaN is made of is the machine's business.
+fn bits(spec: &SgemmSpec, problem: &Problem, placement: Placement) -> Result<(), String> {
+    let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
+    for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
+        if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
+            let (size, n) = (problem.size, problem.size.n);
+            let at = format!("C[{}][{}]", at / n, at % n);
+            return Err(format!(
+                "`{spec}` ({variant}) at {size}: {at} is {value:?}, not {expected:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Numbers of which a few are what arithmetics have trouble with: infinities, none, the greatest, tiny and subnormal ones.
+fn with_special(seed: u64, len: usize) -> Vec<f32> {
+    let mut random = Random::new(seed);
+    let ordinary = values(!seed, len);
+    let special = [
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        f32::MAX,
+        -3.4e38,
+        1e-34,
+        f32::MIN_POSITIVE,
+        1e-45,
+        7.7e-34,
+        0.0,
+        -0.0,
+        65504.0,
+        65520.0,
+    ];
+    let one = |value: f32| {
+        let bits = random.bits();
+        if bits.is_multiple_of(61) { special[(bits >> 8) as usize % special.len()] } else { value }
+    };
+    ordinary.into_iter().map(one).collect()
+}
+
+fn placements(spec: &SgemmSpec, size: Size) -> [Placement; 2] {
+    let moved = Placement { offsets: [1, 2, 3], padding: [1, 0, 2] };
+    let rows = Placement::aligned_rows(spec.layout, size);
+    [rows, if spec.bounds == gemm_dsl::spec::Bounds::Guarded { moved } else { rows }]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
+
+    /// Any spec, at any size, of ordinary numbers, of hard ones and of some that no sum of smaller numbers is.
+    fn tensor_cores_sum_as_is_said(
+        spec in arbitrary::on_tensor_cores(256),
+        (m, n, k) in (0..40usize, 0..40usize, 0..90usize),
+        seed in any::<u64>(),
+    ) {
+        let size = accepted(&spec, Size::new(m, n, k));
+        let Size { m, n, k } = size;
+        let special = Problem::of(size, with_special(seed, m * k), with_special(seed ^ 5, k * n));
+        let hard = Hard::ALL[seed as usize % Hard::ALL.len()];
+        for problem in [Problem::new(size, seed), Problem::hard(size, seed, hard), special] {
+            for placement in placements(&spec, size) {
+                bits(&spec, &problem, placement).map_err(TestCaseError::fail)?;
+            }
+        }
+    }
+}
+
+/// The tile, the pipeline, the layout and the slices of no sum have a say in its bits, where as many terms are promoted.
+fn what_is_promoted_together_says_the_bits() {
+    let tiles = [
+        "tile: 32x32x32, warp: 16x16",
+        "tile: 64x32x64, warp: 32x16, double_buffer, float4, pad_a: 4, layout: nt",
+        "tile: 32x64x32, warp: 32x32, stages: 3, float4, pad_b: 8, layout: tn",
+        "tile: 48x48x96, warp: 16x24, prefetch, layout: tt, transpose",
+    ];
+    for arith in ["bf16", "f16", "tf32", "bf16x6", "bf16x9", "tf32x3"] {
+        for promote in ["", ", promote: 16", ", promote: 32"] {
+            let size = Size::new(37, 41, 147);
+            let (a, b) = (with_special(3, 37 * 147), with_special(4, 147 * 41));
+            let problem = Problem::of(size, a, b);
+            let mut first: Option<Vec<u32>> = None;
+            for tile in tiles {
+                let line = format!("{tile}, arith: {arith}{promote}");
+                let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+                let placement = Placement::aligned_rows(spec.layout, size);
+                let c = problem.multiply(&Device::simulator(), &spec, placement);
+                let (c, _) = c.unwrap_or_else(|error| panic!("{error}"));
+                let bits: Vec<u32> = c.iter().map(|c| c.to_bits()).collect();
+                assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{line}");
+            }
+        }
+    }
+}
+
+/// Of warpgroups neither, nor who copies, asks for tiles and stores; what planes do not hold, a kernel in `f32` sums.
+fn what_warpgroups_promote_together_says_the_bits() {
+    let tiles = [
+        "tile: 64x32x{128}",
+        "tile: 128x48x{64}, warp: 16x24, copy: tma, layout: tt",
+        "tile: 64x64x{128}, copy: tma, stages: 3, layout: nt, raster: 2",
+        "tile: 128x16x{128}, copy: tma, stages: 2, producer, layout: tn",
+        "tile: 64x24x{64}, copy: tma, producer, stages: 4, persistent",
+        "tile: 64x16x{128}, copy: tma, producer, stages: 2, cluster: 2",
+        "tile: 64x32x{64}, copy: tma, producer, stages: 3, persistent, cluster: 4, raster: 2",
+    ];
+    let size = Size::new(70, 61, 147);
+    let ordinary = Problem::new(size, 3);
+    let mut hard = ordinary.clone();
+    hard.a[147] = f32::INFINITY;
+    hard.b[3] = 1e-42;
+    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
+        for problem in [&ordinary, &Problem::of(size, hard.a.clone(), hard.b.clone())] {
+            let mut first: Option<Vec<u32>> = None;
+            for tile in tiles {
+                let terms = if arith.format() == Some(Format::Tf32) { 4 } else { 2 };
+                let tile = tile.replace("{128}", &(128 / terms).to_string());
+                let tile = tile.replace("{64}", &(64 / terms).to_string());
+                let promote = if arith.is_emulation() { ", promote: 16" } else { "" };
+                let line = format!("{tile}, arith: {arith}, mma: wgmma{promote}");
+                let spec: SgemmSpec = line.parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+                let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+                let (c, _) = c.unwrap_or_else(|error| panic!("{error}"));
+                let bits: Vec<u32> = c.iter().map(|c| c.to_bits()).collect();
+                assert!(*first.get_or_insert_with(|| bits.clone()) == bits, "{line}");
+            }
+        }
+    }
+}
+
+/// Where an extent is 0 nothing is made of matrices that have no elements.
+fn planes_are_made_of_what_there_is() {
+    for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
+        for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
+            let terms = if arith.format() == Some(Format::Tf32) { 32 } else { 64 };
+            let line = format!("tile: 64x8x{terms}, arith: {arith}, mma: wgmma, copy: tma");
+            let spec: SgemmSpec = line.parse().expect("a line");
+            let problem = Problem::new(Size::new(m, n, k), 1);
+            bits(&spec, &problem, Placement::default()).unwrap_or_else(|error| panic!("{error}"));
+            let made = planes_made(&spec, (m, n, k)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(made, 0, "`{spec}` at {m}x{n}x{k}");
+        }
+        let spec = format!("tile: 64x8x32, arith: {arith}, mma: wgmma").parse().expect("a line");
+        assert_eq!(planes_made(&spec, (65, 3, 2)).ok(), Some(3 + 3 * u64::from(arith.is_scaled())));
+    }
+}
+
+/// Blocks that go from tile to tile have no terms to wait for, and none to overwrite.
+fn sums_of_no_terms_are_zero_whatever_shares_them() {
+    let mut shared = 0;
+    for keys in ["", "float4", "stages: 2", "stages: 3", "stages: 4, spread: 2", "double_buffer"] {
+        for shares in ["", "split_k: 2", "stream_k"] {
+            let line = format!("tile: 16x16x16, warp: 16x16, arith: bf16, {keys}, {shares}");
+            let line = line.replace(", ,", ",");
+            let line = line.trim_end_matches([' ', ',']);
+            let Ok(spec) = line.parse::<SgemmSpec>() else { continue };
+            // More tiles than there are multiprocessors.
+            let problem = Problem::new(Size::new(192, 190, 0), 1);
+            let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+            let (c, _) = c.unwrap_or_else(|error| panic!("`{line}`: {error}"));
+            assert!(c.iter().all(|c| c.to_bits() == 0), "`{line}`");
+            shared += usize::from(spec.stream_k);
+        }
+    }
+    assert!(shared >= 5, "{shared} pipelines whose blocks go from tile to tile");
+}
+
+/// The blocks that make planes, or find what these are scaled by.
+fn planes_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
+    let device = Device::simulator();
+    let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);
+    let mut c = device.alloc(m * n)?;
+    let (a, b) = (MatrixRef::new(&a, m, k)?, MatrixRef::new(&b, k, n)?);
+    let kernel = Sgemm::<()>::new(spec.clone())?;
+    let launched = kernel.call(&device).launch(&a, &b, &mut MatrixMut::new(&mut c, m, n)?)?;
+    let makes = |kernel: &str| kernel.ends_with("_planes") || kernel.ends_with("_greatest");
+    let steps = launched.steps().filter(|step| makes(step.kernel()));
+    Ok(steps.map(|step| u64::from(step.grid()[0])).sum())
+}
+
+/// Where the parts of a number end: at the greatest numbers, of which some round to an infinity, and at the smallest, whose
+/// rest has no place; each product is as near to the exact one as it is elsewhere.
+fn numbers_at_the_ends_of_formats_are_multiplied() {
+    let mut numbers: Vec<u32> = Vec::new();
+    for ulps in [0x8, 0x400, 0x1000, 0x2000, 0x8000, 0x1_0000, 0x2_0000] {
+        let below = 0x7f80_0000 - ulps;
+        numbers.extend([below - 1, below, below + 1]);
+    }
+    for exponent in 1..48_u32 {
+        let first = exponent << 23;
+        numbers.extend([first, first | 1, first | 0x1001, first | 0x7f_ffff]);
+    }
+    let a: Vec<f32> = numbers.iter().map(|bits| f32::from_bits(*bits)).collect();
+    let b = [1.0, -1.0, 0.75, 1.000_122];
+    for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
+        let sync = format!("tile: 16x8x16, warp: 16x8, arith: {arith}");
+        let wgmma = format!("tile: 64x8x32, arith: {arith}, mma: wgmma");
+        for line in [sync, wgmma] {
+            if arith.is_scaled() && !line.contains("wgmma") {
+                continue;
+            }
+            let spec: SgemmSpec = line.parse().expect("a line");
+            // A row alone, so that no other number makes the product one of `f32`.
+            for a in &a {
+                let problem = Problem::of(Size::new(1, b.len(), 1), vec![*a], b.to_vec());
+                let found = problem.multiply(&Device::simulator(), &spec, Placement::default());
+                let (c, _) = found.unwrap_or_else(|error| panic!("{error}"));
+                for (c, b) in c.iter().zip(b) {
+                    let exact = f64::from(*a) * f64::from(b);
+                    let bound = arith.error_bound(1) * exact.abs() + 2f64.powi(-149);
+                    let overflows = exact.abs() >= f64::from(f32::MAX) && c.is_infinite();
+                    let fits = overflows || (f64::from(*c) - exact).abs() <= bound;
+                    assert!(fits, "{line}: {a:e} ({:#x}) · {b} = {c:e}", a.to_bits());
+                }
+            }
+        }
+    }
+}
+
+/// What stands for `f32` is as accurate, at every depth.
+fn emulations_keep_their_bounds() {
+    for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
+        for k in [1, 2, 3, 16, 17, 100, 1000] {
+            let by_warps = format!("tile: 32x32x32, warp: 16x16, arith: {arith}");
+            let by_warpgroups = format!("tile: 64x32x32, arith: {arith}, mma: wgmma");
+            let line = if arith.is_scaled() { by_warpgroups } else { by_warps };
+            let spec: SgemmSpec = line.parse().expect("a line");
+            let problem = Problem::new(Size::new(33, 31, k), k as u64);
+            let (c, _) = problem
+                .multiply(&Device::simulator(), &spec, Placement::default())
+                .unwrap_or_else(|error| panic!("{error}"));
+            problem
+                .check(&Device::simulator(), &spec, Placement::default(), &c)
+                .unwrap_or_else(|error| panic!("{arith} at {k}: {error}"));
+        }
+    }
+}
+
+/// Scaled lines keep their bound wherever their greatest numbers are, down to the smallest that can be scaled and up to the
+/// greatest there are, also where these meet zeros and what counts is 2^16 times smaller.
+fn scaled_lines_keep_their_bound_at_every_exponent() {
+    let spec: SgemmSpec = "tile: 64x8x64, arith: f16x3, mma: wgmma".parse().expect("a line");
+    let mut random = Random::new(31);
+    let mut seen = [0; 3];
+    for _ in 0..200 {
+        let mut below = |n: usize| (random.bits() % n as u64) as usize;
+        let size @ Size { m, n, k } = Size::new(3, 4, 3);
+        // A line has its greatest number at a place, a zero where the other matrix has its own, and a smaller number.
+        let mut line = |place: usize| {
+            let greatest = [-113, -113, -64, -1, 60, 127, 127][below(7)];
+            let smaller = [0, 3, 15, 16, 16][below(5)];
+            let mut value = |exponent: i32| {
+                let mantissa = 1.0 + below(1 << 22) as f64 / 8_388_608.0;
+                let sign = if below(2) == 0 { 1.0 } else { -1.0 };
+                (sign * mantissa * 2f64.powi(exponent)) as f32
+            };
+            let mut line = [0.0; 3];
+            line[place] = value(greatest);
+            line[2] = value(greatest - smaller);
+            line
+        };
+        let rows: Vec<_> = (0..m).map(|_| line(0)).collect();
+        let cols: Vec<_> = (0..n).map(|_| line(1)).collect();
+        let b = (0..k * n).map(|i| cols[i % n][i / n]).collect();
+        let problem = Problem::of(size, rows.concat(), b);
+        let (c, _) = problem
+            .multiply(&Device::simulator(), &spec, Placement::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        for (at, c) in c.iter().enumerate() {
+            let (row, col) = (rows[at / n], cols[at % n]);
+            let sum = f64::from(row[2]) * f64::from(col[2]);
+            let bound = Arith::F16x3.error_bound(1) * sum.abs() + 2f64.powi(-150);
+            let is_infinite = c.is_infinite() && sum.abs() > f64::from(f32::MAX);
+            let fits = is_infinite || (f64::from(*c) - sum).abs() <= bound;
+            assert!(fits, "{c:e} for {sum:e}: {row:?} x {col:?}");
+            seen[match sum.abs() {
+                great if great > f64::from(f32::MAX) => 0,
+                tiny if tiny < f64::from(f32::MIN_POSITIVE) => 1,
+                _ => 2,
+            }] += 1;
+        }
+    }
+    assert!(seen.iter().all(|times| *times > 100), "{seen:?}");
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    simulated![
+        tensor_cores_sum_as_is_said,
+        what_is_promoted_together_says_the_bits,
+        what_warpgroups_promote_together_says_the_bits,
+        planes_are_made_of_what_there_is,
+        sums_of_no_terms_are_zero_whatever_shares_them,
+        numbers_at_the_ends_of_formats_are_multiplied,
+        emulations_keep_their_bounds,
+        scaled_lines_keep_their_bound_at_every_exponent,
+    ]
+}

@@ -1,0 +1,258 @@
+//! The key `batch`.
+
+mod gpu;
+use gemm_dsl::spec::{Batch, SgemmSpec};
+use gemm_reference::beside::plain;
+use gemm_reference::product::Size;
+use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, Need, Sgemm, Subject};
+use gemm_tests::batch::{Lies, run};
+use gemm_tests::product::{Placement, Problem, accepted};
+use gemm_tests::{arbitrary, bits};
+use libtest_mimic::Trial;
+use proptest::prelude::*;
+
+fn lies(pitched: bool) -> impl Strategy<Value = [Lies; 4]> {
+    let one = move || {
+        let padding = if pitched { 0..6usize } else { 0..1 };
+        (any::<bool>(), 0..7usize, padding).prop_map(|(shared, between, padding)| Lies {
+            shared,
+            between,
+            padding,
+        })
+    };
+    [one(), one(), one(), one()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
+
+    fn each_product_has_the_bits_of_its_own(
+        (spec, size, count, lies) in (arbitrary::sgemm(128), (0..40usize, 0..40usize, 0..20usize), 0..4usize)
+            .prop_flat_map(|(spec, (m, n, k), count)| {
+                let size = accepted(&spec, Size::new(m, n, k));
+                let lies = lies(spec.pitched);
+                (Just(spec), Just(size), Just(count), lies)
+            }),
+        (seed, listed) in any::<(u64, bool)>(),
+    ) {
+        let batch = if listed { Batch::Pointers } else { Batch::Strided };
+        if let Err(error) = run(&Device::simulator(), (&spec, batch), size, count, lies, seed) {
+            // A kernel without guards has no variant for operands that are not aligned.
+            let unaligned = error.contains("aligned to") || error.contains("to be a multiple of 4");
+            prop_assert!(spec.float4 && spec.bounds.to_string() == "aligned" && unaligned, "`{spec}`, {batch}, at {size}: {error}");
+        }
+    }
+}
+
+/// Views that do not fit each other, or whose products would be written over one another.
+fn a_batch_that_does_not_fit_is_an_error() {
+    let device = Device::simulator();
+    let spec: SgemmSpec =
+        "batch: strided, tile: 16x16x8, thread: 4x4".parse().expect("a sound spec");
+    let kernel = Sgemm::<()>::new(spec).expect("a sound spec");
+    let (a, b) = (device.alloc(96).expect("room"), device.alloc(96).expect("room"));
+    let mut c = device.alloc(96).expect("room");
+    let of = |buffer, count| MatrixRef::batch(buffer, count, 4, 4).expect("as many");
+    let mut launch = |a: MatrixRef<'_>, b: MatrixRef<'_>, (count, distance)| {
+        let mut c = MatrixMut::batch_apart(&mut c, (count, distance), 4, 4, 4).expect("as many");
+        kernel.call(&device).launch(&a, &b, &mut c)
+    };
+    assert!(launch(of(&a, 3), of(&b, 3), (3, 16)).is_ok());
+    assert!(launch(of(&a, 3).part(0..4, 0..4).expect("all"), of(&b, 3), (3, 16)).is_ok());
+    match launch(of(&a, 2), of(&b, 3), (3, 16)) {
+        Err(Error::Extents { extent, first, other }) => {
+            assert_eq!(
+                (extent.0, first, other),
+                ("batch", ("a".to_owned(), 2), ("c".to_owned(), 3))
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    for (distance, least) in [(15, 16), (0, 16)] {
+        match launch(of(&a, 3), of(&b, 3), (3, distance)) {
+            Err(Error::Unmet(unmet)) => {
+                assert!(
+                    matches!(&unmet.subject, Subject::Stride { name, dim: 0, .. } if name == "c")
+                );
+                assert_eq!((&unmet.need, unmet.value), (&Need::Distinct(least), distance as i128));
+                let text =
+                    "the distance between matrices of `c` to be at least 16, so that no element";
+                assert!(unmet.to_string().contains(text), "{unmet}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // One product may lie anywhere.
+    assert!(launch(of(&a, 1), of(&b, 1), (1, 0)).is_ok());
+    // A kernel of one product takes no batch.
+    let one = Sgemm::<()>::new(SgemmSpec::default()).expect("a sound spec");
+    let mut view = MatrixMut::batch(&mut c, 3, 4, 4).expect("as many");
+    let refused = one.call(&device).launch(&of(&a, 3), &of(&b, 3), &mut view);
+    assert!(
+        matches!(&refused, Err(Error::Unmet(unmet)) if unmet.need == Need::Rank(2)),
+        "{refused:?}"
+    );
+}
+
+/// The number of matrices of each operand, whoever is given it and in whatever way it is launched.
+fn a_batch_of_another_number_is_an_error() {
+    let device = Device::simulator();
+    let memory = device.upload(&[1.0; 256]).expect("room");
+    let of = |count| MatrixRef::batch(&memory, count, 4, 4).expect("as many");
+    let one = MatrixRef::new(&memory, 4, 4).expect("as many");
+    let mut room = device.alloc(256).expect("room");
+    let mut c = MatrixMut::batch(&mut room, 5, 4, 4).expect("as many");
+    let told = |refused: Result<_, Error>, name: &str, count| {
+        assert!(
+            matches!(&refused, Err(Error::Extents { extent, first, other })
+                if (extent.0, first.0.as_str(), first.1) == ("batch", name, count)
+                    && (other.0.as_str(), other.1) == ("c", 5)),
+            "{refused:?}"
+        );
+    };
+    let plain: SgemmSpec = "batch: strided".parse().expect("a sound spec");
+    let plain = Sgemm::<()>::new(plain).expect("a sound spec");
+    let residual: SgemmSpec =
+        "batch: strided, epilogue: |acc, residual[m, n]| acc + residual".parse().expect("sound");
+    let typed = Sgemm::<(MN,)>::new(residual.clone()).expect("a sound spec");
+    let named = Sgemm::<ByName>::new(residual).expect("a sound spec");
+    for count in [1, 2, 4, 6, 7] {
+        let other = of(count);
+        told(plain.call(&device).launch(&other, &one, &mut c), "a", count);
+        told(plain.call(&device).launch(&one, &other, &mut c), "b", count);
+        told(plain.launch(&device, &other, &one, &mut c, (4, 4, 4)), "a", count);
+        let call = typed.call(&device).operands((&other,));
+        told(call.launch(&of(5), &one, &mut c), "residual", count);
+        let call = named.call(&device).operand("residual", &other);
+        told(call.launch(&of(5), &one, &mut c), "residual", count);
+    }
+    // A C that is no batch is one of one.
+    let mut alone = device.alloc(16).expect("room");
+    let refused = plain.call(&device).launch(
+        &of(5),
+        &of(5),
+        &mut MatrixMut::new(&mut alone, 4, 4).expect("room"),
+    );
+    assert!(
+        matches!(&refused, Err(Error::Extents { first, other, .. }) if (first.1, other.1) == (5, 1)),
+        "{refused:?}"
+    );
+    for right in [of(5), one] {
+        let call = typed.call(&device).operands((&right,));
+        call.launch(&right, &of(5), &mut c).expect("they fit");
+        plain.launch(&device, &right, &of(5), &mut c, (4, 4, 4)).expect("they fit");
+    }
+}
+
+/// `run` knows the rows of a matrix from those of a batch, and their distances.
+fn a_batch_of_one_runs_on_matrices_of_the_host() {
+    let device = Device::simulator();
+    let (a, b): (Vec<f32>, Vec<f32>) =
+        ((0..6).map(|i| i as f32).collect(), (0..15).map(|i| (i * i) as f32).collect());
+    for keys in ["", ", pitched", ", layout: tn", ", layout: tt, pitched", ", layout: nt"] {
+        let kernel = |batch: &str| {
+            let spec: SgemmSpec = format!("block: 4x4{batch}{keys}").parse().expect("sound");
+            Sgemm::<()>::new(spec).expect("a sound spec")
+        };
+        let expected = kernel("").run(&device, &a, &b, (2, 5, 3)).expect("they fit");
+        let found = kernel(", batch: strided").run(&device, &a, &b, (2, 5, 3)).expect("they fit");
+        assert_eq!(bits(&found), bits(&expected), "{keys}");
+    }
+}
+
+/// No view makes anything overflow, and one of no elements lies anywhere.
+fn views_of_nothing_and_of_much() {
+    let device = Device::simulator();
+    let (empty, four) = (device.alloc(0).expect("room"), device.upload(&[7.0; 4]).expect("room"));
+    let huge = MatrixRef::batch_apart(&four, (0, 1), usize::MAX, 8, 8).expect("of nothing");
+    assert_eq!(device.download(&huge).expect("nothing"), [0.0; 0]);
+    for rows in [0..3, 5..6, 9..10] {
+        let none = MatrixRef::batch(&empty, 0, 10, 8).expect("of nothing");
+        let part = none.part(rows, 1..8).expect("inside");
+        assert_eq!(device.download(&part).expect("nothing"), [0.0; 0]);
+    }
+    let far = huge.part(usize::MAX - 1..usize::MAX, 0..8).expect("inside");
+    assert_eq!(device.download(&far).expect("nothing"), [0.0; 0]);
+    // What lies between matrices is none of them.
+    let six = device.upload(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).expect("room");
+    let apart = MatrixRef::batch_apart(&six, (2, 4), 1, 2, 2).expect("inside");
+    assert_eq!(device.download(&apart).expect("ours"), [0.0, 1.0, 4.0, 5.0]);
+    let many = MatrixRef::batch_apart(&four, (1 << 50, 0), 2, 2, 2).expect("one of them");
+    let refused = device.download(&many);
+    assert!(
+        matches!(&refused, Err(Error::OutOfMemory { device, .. }) if device == "the host"),
+        "{refused:?}"
+    );
+}
+
+/// Interleaved matrices: what lies between the elements of one are those of another.
+fn matrices_of_c_may_be_interleaved() {
+    let device = Device::simulator();
+    let spec: SgemmSpec = "batch: strided, pitched".parse().expect("a sound spec");
+    let kernel = Sgemm::<()>::new(spec).expect("a sound spec");
+    let size = Size::new(3, 4, 5);
+    let problems = [Problem::new(size, 1), Problem::new(size, 2)];
+    let a: Vec<f32> = problems.iter().flat_map(|p| p.a.clone()).collect();
+    let b: Vec<f32> = problems.iter().flat_map(|p| p.b.clone()).collect();
+    let (a, b) = (device.upload(&a).expect("room"), device.upload(&b).expect("room"));
+    let mut c = device.alloc(2 * 3 * 4).expect("room");
+    let mut view = MatrixMut::batch_apart(&mut c, (2, 4), 3, 4, 8).expect("as many");
+    let (a, b) = (
+        MatrixRef::batch(&a, 2, 3, 5).expect("as many"),
+        MatrixRef::batch(&b, 2, 5, 4).expect("as many"),
+    );
+    kernel.call(&device).launch(&a, &b, &mut view).expect("a launch");
+    let c = device.download(&c).expect("ours");
+    for (n, problem) in problems.iter().enumerate() {
+        let spec = SgemmSpec::default();
+        assert!(plain(&spec).is_none());
+        let (expected, _) =
+            problem.multiply(&device, &spec, Placement::default()).expect("a launch");
+        let found: Vec<f32> = (0..12).map(|i| c[i / 4 * 8 + n * 4 + i % 4]).collect();
+        assert_eq!(bits(&found), bits(&expected));
+    }
+}
+
+/// A matrix that all products share has its planes made once, and its greatest numbers found once.
+fn planes_of_a_shared_matrix_are_made_once() {
+    let device = Device::simulator();
+    let ones = device.upload(&vec![1.0; 3 * 70 * 70]).expect("room");
+    let of = |shared: bool| match shared {
+        true => MatrixRef::new(&ones, 70, 70).expect("as many"),
+        false => MatrixRef::batch(&ones, 3, 70, 70).expect("as many"),
+    };
+    for arith in ["bf16x6", "f16x3", "bf16"] {
+        let line = format!("batch: strided, tile: 64x16x64, arith: {arith}, mma: wgmma, copy: tma");
+        let kernel = Sgemm::<()>::new(line.parse().expect("a line")).expect("a kernel");
+        for (a, b) in [(true, true), (true, false), (false, true), (false, false)] {
+            let mut c = device.alloc(3 * 70 * 70).expect("room");
+            let mut out = MatrixMut::batch(&mut c, 3, 70, 70).expect("as many");
+            let launched = kernel.call(&device).launch(&of(a), &of(b), &mut out).expect("fits");
+            let matrices = [a, b].map(|shared| if shared { 1 } else { 3 }).iter().sum::<u32>();
+            for (name, tiles) in [("_planes", 4), ("_greatest", 2)] {
+                let mut steps = launched.steps().filter(|step| step.kernel().ends_with(name));
+                let blocks = steps.next().map(|step| step.grid()[0]);
+                let expected = (name == "_planes" || arith == "f16x3").then_some(tiles * matrices);
+                assert_eq!(blocks, expected, "{line}: {a} {b}");
+            }
+            assert!(device.download(&c).expect("ours").iter().all(|c| *c == 70.0), "{line}");
+        }
+    }
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    let trials = [
+        simulated![
+            each_product_has_the_bits_of_its_own,
+            a_batch_that_does_not_fit_is_an_error,
+            a_batch_of_another_number_is_an_error,
+            a_batch_of_one_runs_on_matrices_of_the_host,
+            views_of_nothing_and_of_much,
+            matrices_of_c_may_be_interleaved,
+            planes_of_a_shared_matrix_are_made_once,
+        ],
+        gpu::trials(),
+    ];
+    trials.into_iter().flatten().collect()
+}

@@ -1,0 +1,139 @@
+//! What generated kernels compute, and the faults that are found in them, a subject a module.
+//!
+//! A trial on the simulator has the name of its module. A trial on the first CUDA GPU begins with `gpu::`; it
+//! is right against f64, and has the simulator's bits. The binary needs neither cargo nor the sources, so it
+//! can be carried to the machine that has the GPU: `kernels gpu::` runs what needs one. With
+//! `GEMM_REQUIRE_GPU=1` a missing GPU is a failure.
+
+/// Trials on the simulator: functions that panic where they fail, named after their module.
+macro_rules! simulated {
+    ($($test:ident),* $(,)?) => {
+        vec![$(crate::simulated(concat!(module_path!(), "::", stringify!($test)), $test)),*]
+    };
+}
+
+mod accuracy;
+mod arith;
+mod batch;
+mod capture;
+mod clusters;
+mod counters;
+mod direct;
+mod elements;
+mod epilogue;
+mod inter_block_sync;
+mod matrix_views;
+mod planted_faults;
+mod pointer_lists;
+mod prepared;
+mod profiler;
+mod races;
+mod reduce;
+mod sgemm;
+mod sgemm_call;
+mod split_k;
+mod streams;
+mod tensor_core;
+mod views;
+mod warp_specialised;
+
+use gemm_runtime::Device;
+use gemm_tests::needs::Need;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::fmt::Display;
+use std::process::{ExitCode, Termination};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+fn main() -> ExitCode {
+    let trials = [
+        accuracy::trials(),
+        arith::trials(),
+        batch::trials(),
+        capture::trials(),
+        clusters::trials(),
+        counters::trials(),
+        direct::trials(),
+        elements::trials(),
+        epilogue::trials(),
+        inter_block_sync::trials(),
+        matrix_views::trials(),
+        pointer_lists::trials(),
+        prepared::trials(),
+        profiler::trials(),
+        races::trials(),
+        reduce::trials(),
+        sgemm::trials(),
+        sgemm_call::trials(),
+        split_k::trials(),
+        streams::trials(),
+        tensor_core::trials(),
+        views::trials(),
+        warp_specialised::trials(),
+    ];
+    let trials = trials.into_iter().flatten().collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The GPU, the same for all trials, so that each kernel is compiled once.
+fn gpu() -> Result<Device, Failed> {
+    static GPU: OnceLock<Result<Device, String>> = OnceLock::new();
+    let device = GPU.get_or_init(|| {
+        let _alone = alone();
+        Device::cuda(0).map_err(|error| error.to_string())
+    });
+    device.clone().map_err(Failed::from)
+}
+
+/// Held while a stream is captured, and while one is made: that may wait for the whole context, which the
+/// driver refuses during a capture.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The GPU, on a stream that no other trial uses.
+fn own_gpu() -> Result<Device, Failed> {
+    let _alone = alone();
+    Ok(Device::cuda(0)?)
+}
+
+/// A trial on the simulator, named by the path of its function in this binary.
+fn simulated<T: Termination + 'static>(path: &str, test: fn() -> T) -> Trial {
+    let name = path.split_once("::").map_or(path, |(_, name)| name);
+    Trial::test(name, move || match test().report() {
+        ExitCode::SUCCESS => Ok(()),
+        _ => Err("the test returned an error".into()),
+    })
+}
+
+/// A trial that gets the GPU.
+fn trial(name: String, test: impl FnOnce(&Device) -> Result<(), Failed> + Send + 'static) -> Trial {
+    on_gpu(name, move || test(&gpu()?))
+}
+
+/// A trial that needs a GPU and opens it by itself.
+fn on_gpu(name: impl Display, test: impl FnOnce() -> Result<(), Failed> + Send + 'static) -> Trial {
+    Need::Gpu.trial(format!("gpu::{name}"), test)
+}
+
+/// Fails unless the simulator's bits were found on the GPU.
+fn same_bits(what: &str, gpu: &[f32], simulator: &[f32]) -> Result<(), Failed> {
+    equal_bits(what, ("on the GPU", gpu), ("on the simulator", simulator))
+}
+
+/// Fails unless both have the same bits; each comes with the words for it.
+fn equal_bits(
+    what: &str,
+    (here, found): (&str, &[f32]),
+    (there, expected): (&str, &[f32]),
+) -> Result<(), Failed> {
+    let differs = |(f, e): (&f32, &f32)| f.to_bits() != e.to_bits();
+    match found.iter().zip(expected).position(differs) {
+        None if found.len() == expected.len() => Ok(()),
+        None => Err(format!("{what}: {} values, not {}", found.len(), expected.len()).into()),
+        Some(at) => {
+            Err(format!("{what}: value {at} is {} {here}, {} {there}", found[at], expected[at])
+                .into())
+        }
+    }
+}

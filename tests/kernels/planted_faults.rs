@@ -1,0 +1,203 @@
+//! Faults planted into sound kernels, and bare launches of the result.
+
+use gemm_dsl::Family;
+use gemm_dsl::ir::{
+    Atomic, AtomicOp, Expr, Kernel, Loop, MemoryOrder, Scope, Stmt, Var, VerifiedKernel,
+    VerifiedProgram,
+};
+use gemm_reference::product::Size;
+use gemm_reference::random;
+use gemm_sim::{Buffer, Counters, FaultKind, SimError};
+
+/// The preferred kernel of a spec.
+pub fn kernel(spec: &impl Family) -> VerifiedKernel {
+    spec.program().expect("a sound spec").preferred().clone()
+}
+
+/// The kernel after a change of the n-th statement that `is` picks; `None` if there are fewer.
+fn changed(
+    kernel: &VerifiedKernel,
+    n: usize,
+    is: impl Fn(&Stmt) -> bool,
+    change: impl Fn(&mut Stmt, Option<Var>),
+) -> Option<VerifiedKernel> {
+    let mut changed: Kernel = kernel.clone().into_inner();
+    let mut seen = 0;
+    changed.visit_mut(&mut |stmt, inside| {
+        if is(stmt) {
+            if seen == n {
+                change(stmt, inside);
+            }
+            seen += 1;
+        }
+    });
+    (n < seen).then(|| VerifiedKernel::new(changed).expect("still a sound kernel"))
+}
+
+/// Without the n-th barrier of a scope.
+pub fn without_barrier(kernel: &VerifiedKernel, scope: Scope, n: usize) -> Option<VerifiedKernel> {
+    let nothing = || Stmt::Comment("A barrier was here.".into());
+    changed(kernel, n, |stmt| *stmt == Stmt::Barrier(scope), |stmt, _| *stmt = nothing())
+}
+
+/// Without the n-th barrier of a scope in the round of its loop in which the variable is `round`.
+pub fn without_barrier_in(
+    kernel: &VerifiedKernel,
+    scope: Scope,
+    n: usize,
+    round: i32,
+) -> Option<VerifiedKernel> {
+    changed(
+        kernel,
+        n,
+        |stmt| *stmt == Stmt::Barrier(scope),
+        |stmt, inside| {
+            let this_round = Expr::from(inside.expect("a loop")).equals(round);
+            let otherwise = vec![stmt.clone()];
+            *stmt = Stmt::If { cond: this_round, then: Vec::new(), otherwise };
+        },
+    )
+}
+
+/// With one more group in flight after the n-th wait.
+pub fn with_weaker_wait(kernel: &VerifiedKernel, n: usize) -> Option<VerifiedKernel> {
+    changed(
+        kernel,
+        n,
+        |stmt| matches!(stmt, Stmt::CopyWait { .. }),
+        |stmt, _| {
+            if let Stmt::CopyWait { pending } = stmt {
+                *pending = pending.clone() + 1;
+            }
+        },
+    )
+}
+
+/// With this order, and so much to add, in the atomic additions.
+pub fn with_ticket(
+    kernel: &VerifiedKernel,
+    ordered: MemoryOrder,
+    add: u32,
+) -> Option<VerifiedKernel> {
+    let is_add = |stmt: &Stmt| matches!(stmt, Stmt::Atomic(Atomic { op: AtomicOp::Add, .. }));
+    changed(kernel, 0, is_add, |stmt, _| {
+        if let Stmt::Atomic(Atomic { order, value, .. }) = stmt {
+            (*order, *value) = (ordered, Expr::U32(add));
+        }
+    })
+}
+
+/// Without what the n-th store to a buffer of this name does.
+pub fn without_store(kernel: &VerifiedKernel, buffer: &str, n: usize) -> Option<VerifiedKernel> {
+    let is_there = |stmt: &Stmt| match stmt {
+        Stmt::Store { target, .. } => kernel[target.buffer].name == buffer,
+        _ => false,
+    };
+    changed(kernel, n, is_there, |stmt, _| *stmt = Stmt::Comment("A store was here.".into()))
+}
+
+/// With another value to begin with in the variable of this name.
+pub fn with_initial(kernel: &VerifiedKernel, var: &str, initial: &Expr) -> Option<VerifiedKernel> {
+    let is_it = |stmt: &Stmt| matches!(stmt, Stmt::Mut { var: v, .. } if kernel[*v].name == var);
+    changed(kernel, 0, is_it, |stmt, _| {
+        if let Stmt::Mut { value, .. } = stmt {
+            *value = initial.clone();
+        }
+    })
+}
+
+/// With one round less, or one more, in the loops over a variable of this name.
+pub fn with_other_end(kernel: &VerifiedKernel, var: &str, by: i32) -> Option<VerifiedKernel> {
+    let is_it = |stmt: &Stmt| matches!(stmt, Stmt::For(l) if kernel[l.var].name == var);
+    changed(kernel, 0, is_it, |stmt, _| {
+        if let Stmt::For(Loop { var, test, .. }) = stmt {
+            let next = Expr::from(*var) + (-by).max(0);
+            if let Expr::Binary(_, left, right) = test {
+                let end = if by < 0 { (**right).clone() } else { (**right).clone() + by };
+                (**left, **right) = (next, end);
+            }
+        }
+    })
+}
+
+/// The program with another kernel in place of each that `plant` changes; none where it changes none.
+pub fn planted(
+    program: &VerifiedProgram,
+    plant: impl Fn(&VerifiedKernel) -> Option<VerifiedKernel>,
+) -> Option<VerifiedProgram> {
+    let mut changed = program.clone().into_inner();
+    let mut any = false;
+    for kernel in &mut changed.kernels {
+        if let Some(other) = plant(kernel) {
+            (*kernel, any) = (other, true);
+        }
+    }
+    any.then(|| VerifiedProgram::new(changed).expect("still a sound program"))
+}
+
+/// All kernels that `plant` makes.
+pub fn each<T>(plant: impl Fn(usize) -> Option<T>) -> Vec<T> {
+    (0..).map_while(plant).collect()
+}
+
+/// Launches the first pass of a reduction over `len` elements.
+///
+/// # Errors
+/// The simulator's.
+pub fn launch_reduction(kernel: &VerifiedKernel, len: usize) -> Result<Counters, SimError> {
+    let blocks = kernel.eval(&kernel.geometry.grid[0], &[None, None, Some(len as u64)]);
+    let blocks = blocks.ok().and_then(|n| usize::try_from(n).ok()).expect("a grid");
+    let input = Buffer::from_f32(&random::values(1, len));
+    gemm_sim::launch(kernel, &[input, Buffer::zeros(blocks)], &[len as u64])
+}
+
+/// Launches a product of packed matrices.
+///
+/// # Errors
+/// The simulator's.
+pub fn launch_product(kernel: &VerifiedKernel, size: Size) -> Result<Counters, SimError> {
+    let Size { m, n, k } = size;
+    let a = Buffer::from_f32(&random::values(1, m * k));
+    let b = Buffer::from_f32(&random::values(2, k * n));
+    let scalars = [m as u64, n as u64, k as u64];
+    gemm_sim::launch(kernel, &[a, b, Buffer::zeros(m * n)], &scalars)
+}
+
+/// How a planted fault showed in a launch whose blocks speak.
+#[derive(Debug, PartialEq)]
+pub enum Shown {
+    Race,
+    Uninitialised,
+    /// The order of blocks or of threads has a say in the result.
+    MemoryOrder,
+    /// Tickets are not as they were.
+    NotKept,
+    /// A wrong result.
+    Wrong,
+    Not,
+    Otherwise(String),
+}
+
+impl Shown {
+    /// By what the simulator found.
+    pub fn by(error: SimError) -> Self {
+        match error {
+            SimError::Fault(fault) => match fault.kind {
+                FaultKind::Race { .. } => Self::Race,
+                FaultKind::Uninitialised { .. } => Self::Uninitialised,
+                other => Self::Otherwise(other.to_string()),
+            },
+            SimError::OrderDependent { .. } | SimError::TurnDependent { .. } => Self::MemoryOrder,
+            other => Self::Otherwise(other.to_string()),
+        }
+    }
+}
+
+/// What kind of fault a launch met; `None` if it went well.
+pub fn fault(launched: Result<Counters, SimError>) -> Option<FaultKind> {
+    match launched {
+        Ok(_) => None,
+        Err(SimError::Fault(fault)) => Some(fault.kind),
+        Err(other) => panic!("{other}"),
+    }
+}

@@ -1,0 +1,144 @@
+//! Counters as compiled against the profiler's: each stage of both ladders at three shapes, figure by figure. What is further off
+//! than a quantity may be stands in `tests/profiler/known.csv` with its reason, and stands there only as long as it is.
+//!
+//! Ragged shapes of whole vectors take minutes more, and are held where `GEMM_EVERY_SHAPE` is set.
+
+use gemm_dsl::stages;
+use gemm_reference::product::Size;
+use gemm_reference::profiler::{Measured, Which, known, measured};
+use gemm_runtime::Device;
+use gemm_sim::{Quantity, SassCounters};
+use gemm_tests::ladder;
+use libtest_mimic::Trial;
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+
+/// Shapes that are ragged, but of whole vectors of four.
+const OF_VECTORS: [&str; 2] = ["500x516x508", "1000x1004"];
+
+/// Whether launches of a shape are held here.
+fn is_held(of: &Which) -> bool {
+    let every_shape = std::env::var_os("GEMM_EVERY_SHAPE").is_some_and(|value| !value.is_empty());
+    every_shape || !OF_VECTORS.contains(&of.shape)
+}
+
+/// Figures that the model declines to give: of all launches the instructions of those that keep arrays in local memory.
+const DECLINED: usize = 0;
+
+/// What each launch of a stage at a shape is predicted to count.
+fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, SassCounters)> {
+    let device = Device::simulator_compiled();
+    let extents: Vec<usize> = shape.split('x').map(|n| n.parse().expect("an extent")).collect();
+    let launched = match (name, &extents[..]) {
+        ("sgemm", &[m, n, k]) => {
+            let stage = stages::sgemm().into_iter().find(|known| known.index == stage);
+            ladder::product(&device, &stage.expect("a stage").spec, Size { m, n, k })
+        }
+        (_, &[rows, cols]) => {
+            let stage = stages::reduce().into_iter().find(|known| known.index == stage);
+            ladder::reduction(&device, &stage.expect("a stage").spec, (rows, cols))
+        }
+        _ => panic!("{shape} is no shape of a {name}"),
+    };
+    let launched = launched.unwrap_or_else(|error| panic!("{name} {stage} at {shape}: {error}"));
+    let counted = |step: gemm_runtime::LaunchedStep<'_>| {
+        let counts = step.compiled_counters().expect("the simulator was asked for them");
+        (step.kernel().to_owned(), *counts)
+    };
+    launched.steps().map(counted).collect()
+}
+
+/// How a prediction stands to what was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Near,
+    /// Further off than the quantity's tolerance.
+    Outside,
+    /// There is none.
+    Declined,
+}
+
+fn verdict(quantity: &Quantity, measured: &Measured, predicted: &SassCounters) -> Verdict {
+    let Some(found) = (quantity.of)(predicted) else { return Verdict::Declined };
+    let apart = found.abs_diff(measured.counts[quantity.name]) as f64;
+    match apart > quantity.tolerance * measured.counts[quantity.share_of] as f64 {
+        true => Verdict::Outside,
+        false => Verdict::Near,
+    }
+}
+
+fn the_profiler_counts_what_is_predicted() {
+    let mut measured = measured();
+    assert!(OF_VECTORS.iter().all(|shape| measured.keys().any(|of| of.shape == *shape)));
+    measured.retain(|of, _| is_held(of));
+    let launches: BTreeSet<_> = measured.keys().map(|of| (of.ladder, of.stage, of.shape)).collect();
+    let launches: Vec<_> = launches.into_iter().collect();
+    let found: Vec<Vec<_>> = launches
+        .par_iter()
+        .map(|&(ladder, stage, shape)| {
+            let steps = predicted(ladder, stage, shape);
+            let of = |step| Which { ladder, stage, shape, step };
+            let counted: Vec<&Measured> = (0..).map_while(|step| measured.get(&of(step))).collect();
+            let kernels: Vec<&str> = steps.iter().map(|(kernel, _)| &**kernel).collect();
+            let profiled: Vec<&str> = counted.iter().map(|measured| measured.kernel).collect();
+            assert_eq!(kernels, profiled, "launches of {ladder} {stage} at {shape}");
+            let mut verdicts = Vec::new();
+            for (step, ((_, counts), measured)) in steps.iter().zip(counted).enumerate() {
+                for quantity in SassCounters::QUANTITIES {
+                    let verdict = verdict(quantity, measured, counts);
+                    verdicts.push(((of(step), quantity.name), verdict));
+                }
+            }
+            verdicts
+        })
+        .collect();
+    let found = found.concat();
+    assert_eq!(found.len(), measured.len() * SassCounters::QUANTITIES.len());
+    let are = |which| found.iter().filter(move |(_, verdict)| *verdict == which);
+    let outside: BTreeSet<_> = are(Verdict::Outside).map(|(figure, _)| figure.clone()).collect();
+    let known: BTreeSet<_> = known().into_keys().filter(|(of, _)| is_held(of)).collect();
+    let new: Vec<_> = outside.difference(&known).collect();
+    let gone: Vec<_> = known.difference(&outside).collect();
+    assert!(
+        new.is_empty() && gone.is_empty(),
+        "outside of its tolerance, and not known to be:\n{new:#?}\nno longer outside:\n{gone:#?}"
+    );
+    assert_eq!(are(Verdict::Declined).count(), DECLINED);
+}
+
+fn every_quantity_is_measured_and_what_is_told_exactly_is_known() {
+    let measured = measured();
+    let one = measured.values().next().expect("a launch");
+    for quantity in SassCounters::QUANTITIES {
+        assert!(one.counts.contains_key(quantity.name), "{}", quantity.name);
+        assert!(one.counts.contains_key(quantity.share_of), "{}", quantity.share_of);
+    }
+    let figures = measured.len() * SassCounters::QUANTITIES.len();
+    // The exceptions are few: of hundred figures two.
+    assert!(known().len() * 50 <= figures, "{} of {figures}", known().len());
+}
+
+fn who_asks_for_machine_code_gets_the_same_counters_of_the_text() {
+    let of = |device: &Device| -> Vec<_> {
+        let products = stages::sgemm().into_par_iter().map(|stage| {
+            let launched = ladder::product(device, &stage.spec, Size::new(256, 256, 64));
+            launched.unwrap_or_else(|error| panic!("{}: {error}", stage.name))
+        });
+        let reductions = stages::reduce().into_par_iter().map(|stage| {
+            let launched = ladder::reduction(device, &stage.spec, (33, 100));
+            launched.unwrap_or_else(|error| panic!("{}: {error}", stage.name))
+        });
+        let launched: Vec<_> = products.chain(reductions).collect();
+        launched.iter().flat_map(|l| l.steps().map(|step| step.counters().copied())).collect()
+    };
+    assert_eq!(of(&Device::simulator()), of(&Device::simulator_compiled()));
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    simulated![
+        the_profiler_counts_what_is_predicted,
+        every_quantity_is_measured_and_what_is_told_exactly_is_known,
+        who_asks_for_machine_code_gets_the_same_counters_of_the_text,
+    ]
+}

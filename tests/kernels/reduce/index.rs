@@ -1,0 +1,113 @@
+//! How many elements a reduction with indices or counts of 32 bits may have: contracts say it without them.
+
+use gemm_dsl::Family;
+use gemm_dsl::ir::contract::{Arguments, Array, Axis, ContractError, Need, Place, Region, Subject};
+use gemm_dsl::ir::program::Slot;
+use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
+use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
+use libtest_mimic::Trial;
+
+/// What is folded, and how: by the threads of a block, by several blocks, in one launch.
+const LINES: &[&str] = &[
+    "",
+    "blocks: 3",
+    "blocks: 3, launch: once",
+    "run: 1048576",
+    "run: 1048576, launch: once",
+    "over: rows, group: 256, run: 1048576",
+    "over: middle, run: 1048576, launch: once",
+    "over: rows, group: 8",
+    "over: rows, group: 256, blocks: 3",
+    "over: rows, group: 256, blocks: 3, launch: once",
+    "over: columns",
+    "over: columns, blocks: 3, launch: once",
+    "over: middle",
+    "over: segments",
+    "over: segments, group: 8",
+];
+
+/// What the first launch says that refuses one result of so many elements.
+fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
+    let program = spec.program().unwrap_or_else(|error| panic!("`{spec}`: {error}"));
+    bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
+}
+
+/// What the first launch of a program says that refuses a problem, whose arrays lie packed where nobody looks.
+pub fn bound(
+    program: &VerifiedProgram,
+    count: impl Fn(&Extent) -> u64,
+) -> Result<(), ContractError> {
+    let problem: Vec<u64> = program.extents.iter().map(count).collect();
+    let known = program.known(&problem).expect("numbers of 64 bits");
+    let value = |expr: &Expr| program.eval(expr, &known).expect("numbers of 64 bits");
+    for launch in program.launches(&known).expect("numbers of 64 bits") {
+        let mut lying = Vec::new();
+        for (nth, (operand, slot)) in launch.bind.iter().enumerate() {
+            let (elem, dims): (Elem, &[Expr]) = match slot {
+                Slot::Input(n) => (program.inputs[*n].elem, &program.inputs[*n].dims),
+                Slot::Output(n) => (program.outputs[*n].elem, &program.outputs[*n].dims),
+                Slot::Temp(n) => (program.temps[*n].elem, &program.temps[*n].dims),
+            };
+            let (mut axes, mut len) = (Vec::new(), 1);
+            for extent in dims.iter().rev().map(value) {
+                axes.insert(0, Axis { extent, stride: len });
+                len *= extent;
+            }
+            let stretch = Region { address: (nth as u64) << 48, len };
+            lying.push((*operand, elem, Place::One(stretch), axes));
+        }
+        let arrays = lying.iter().map(|(operand, elem, place, axes)| {
+            (*operand, Array { name: "array", elem: *elem, place: *place, axes: Some(axes) })
+        });
+        let arrays: Vec<_> = arrays.collect();
+        let extents = launch.extents.iter().map(|(extent, expr)| (*extent, value(expr)));
+        let extents: Vec<_> = extents.collect();
+        let given = Arguments { extents: &extents, arguments: &[], arrays: &arrays };
+        for id in &launch.choose {
+            program.kernel(*id).contract().bind(&given)?;
+        }
+    }
+    Ok(())
+}
+
+const MOST: u64 = (1 << 32) - 2;
+
+fn indices_and_counts_of_32_bits_number_all_elements() {
+    for line in LINES {
+        let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
+        for op in [Op::Argmax, Op::Argmin, Op::MeanVar] {
+            let spec = spec.clone().op(op);
+            for length in [1, 1 << 31, MOST] {
+                assert_eq!(launch(&spec, length), Ok(()), "`{spec}` of {length}");
+            }
+            for length in [MOST + 1, MOST + 2, 1 << 33] {
+                let Err(unmet) = launch(&spec, length) else { panic!("`{spec}` of {length}") };
+                assert_eq!(unmet.subject, Subject::Extent(Extent::LENGTH), "`{spec}`");
+                assert_eq!(unmet.need, Need::AtMost(MOST), "`{spec}`");
+                assert_eq!(unmet.value, i128::from(length), "`{spec}`");
+            }
+        }
+    }
+}
+
+fn others_have_no_such_limit() {
+    for line in LINES {
+        let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
+        for op in [Op::Argmax, Op::MeanVar, Op::Sum] {
+            // Neither with indices of 64 bits, nor where none is kept.
+            let index = if op == Op::Sum { IndexType::U32 } else { IndexType::U64 };
+            let mut spec = spec.clone().op(op);
+            if spec.over == Over::Segments || op != Op::Sum {
+                spec = spec.index(index);
+            }
+            for length in [MOST, MOST + 1, MOST + 2, 1 << 33] {
+                assert_eq!(launch(&spec, length), Ok(()), "`{spec}` of {length}");
+            }
+        }
+    }
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    simulated![indices_and_counts_of_32_bits_number_all_elements, others_have_no_such_limit,]
+}

@@ -1,0 +1,41 @@
+//! Reductions with any keys and any expressions of ours, of any shape, lying anyhow.
+
+use gemm_reference::random::Random;
+use gemm_tests::arbitrary;
+use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::sample;
+use gemm_tests::fold::simulate::{Simulator, run};
+use libtest_mimic::Trial;
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..Default::default() })]
+
+    fn any_reduction_is_right_anywhere(spec in arbitrary::plain_reduce(), seed: u64) {
+        let mut random = Random::new(seed);
+        let Some(case) = sample::case(&spec, &mut random) else { return Ok(()) };
+        let lying = Lying::random(&mut random);
+        let machine = Simulator::default();
+        let ran = run(&machine, &case, &lying).map_err(TestCaseError::fail)?;
+        // In both launch forms, and where the arrays lie otherwise, the bits are the same.
+        if let Some(forms) = sample::in_both_forms(&case) {
+            let [passes, once] = forms.map(|form| run(&machine, &form, &lying));
+            let passes = passes.map_err(TestCaseError::fail)?.results;
+            let once = once.map_err(TestCaseError::fail)?.results;
+            prop_assert_eq!(&once, &passes, "`{}`", case.spec);
+            if sample::has_bits_of_both(&case) {
+                prop_assert_eq!(&once, &ran.results, "`{}`", case.spec);
+            }
+        }
+        if seed % 4 == 0 {
+            let elsewhere = run(&machine, &case, &Lying::random(&mut random));
+            let elsewhere = elsewhere.map_err(TestCaseError::fail)?;
+            prop_assert_eq!(elsewhere.results, ran.results, "`{}`", case.spec);
+        }
+    }
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    simulated![any_reduction_is_right_anywhere,]
+}

@@ -1,0 +1,62 @@
+//! Rows and matrices of several inputs, each of which lies apart in its own way.
+
+use crate::reduce::each::right;
+use gemm_dsl::ir::Variant;
+use gemm_dsl::spec::{DataType, ReduceSpec};
+use gemm_tests::fold::lying::Lying;
+use gemm_tests::fold::simulate::Simulator;
+use gemm_tests::fold::{Case, Shape, closures};
+use libtest_mimic::Trial;
+
+/// Vectors are read where all distances of all inputs are numbers of vectors: one that is not, between the rows or
+/// the matrices of any of the inputs, and elements are read. The bits are the same.
+fn a_distance_of_any_input_decides_how_all_are_read() {
+    let lines = [
+        ("over: rows, group: 8", Shape::Tensor { outer: 5, len: 48, inner: 1 }),
+        ("over: rows, group: 256, blocks: 2", Shape::Tensor { outer: 3, len: 2048, inner: 1 }),
+        ("over: columns, group: 4", Shape::Tensor { outer: 1, len: 7, inner: 32 }),
+        ("over: middle, group: 4", Shape::Tensor { outer: 3, len: 7, inner: 32 }),
+    ];
+    let maps = closures::maps(DataType::F32.elem(), Some(DataType::F32.elem()));
+    for (line, shape) in lines {
+        let spec: ReduceSpec = line.parse().unwrap_or_else(|faults| panic!("{line}: {faults}"));
+        let spec = spec.float4(true).pitched(true);
+        let distances = shape.elements(spec.over).len() - 1;
+        let mut most = 0;
+        for map in &maps {
+            let given = (Some(*map), None, None);
+            let case = Case::with(&spec, given, shape.clone(), 8);
+            let machine = Simulator::default();
+            let mut aligned = Lying::PACKED;
+            for (nth, padding) in aligned.padding.iter_mut().enumerate() {
+                *padding = [16 * nth, 4 * (nth + 1)];
+            }
+            let by_vectors = right(&machine, &case, &aligned);
+            assert_eq!(by_vectors.variants[0], Variant::Vector, "`{}`", case.spec);
+            for input in 0..map.inputs {
+                for distance in 0..distances {
+                    for more in 1..4 {
+                        let mut lying = aligned;
+                        lying.padding[input][distance] += more;
+                        if distance + 1 < distances {
+                            // Matrices lie apart by the rows, too: their distance is made whole again.
+                            let Shape::Tensor { len, .. } = shape else { continue };
+                            lying.padding[input][distance + 1] += (4 - more) * len % 4;
+                        }
+                        let ran = right(&machine, &case, &lying);
+                        let what = format!("`{}` {lying:?}", case.spec);
+                        assert_eq!(ran.variants[0], Variant::Scalar, "{what}");
+                        assert_eq!(ran.results, by_vectors.results, "{what}");
+                    }
+                }
+            }
+            most = most.max(map.inputs);
+        }
+        assert_eq!(most, 4);
+    }
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    simulated![a_distance_of_any_input_decides_how_all_are_read,]
+}

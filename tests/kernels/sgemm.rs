@@ -1,0 +1,350 @@
+//! Matrix products against f64, and against one another.
+
+mod counters;
+mod gpu;
+mod tables;
+use gemm_dsl::plan::Shape;
+use gemm_dsl::spec::{Bounds, SgemmSpec};
+use gemm_dsl::stages;
+use gemm_reference::beside::plain;
+use gemm_reference::product::Size;
+use gemm_reference::random::Hard;
+use gemm_runtime::{Device, Variant};
+use gemm_tests::product::{Placement, Problem, SIZES, accepted};
+use gemm_tests::{arbitrary, bits};
+use libtest_mimic::Trial;
+use proptest::prelude::*;
+use rayon::prelude::*;
+
+/// C of a spec at a size, checked.
+fn product(spec: &SgemmSpec, size: Size, placement: Placement) -> (Vec<f32>, Variant) {
+    let problem = Problem::new(size, 7);
+    let (c, variant) = problem
+        .multiply(&Device::simulator(), spec, placement)
+        .unwrap_or_else(|error| panic!("{error}"));
+    problem
+        .check(&Device::simulator(), spec, placement, &c)
+        .unwrap_or_else(|error| panic!("`{spec}` at {size}: {error}"));
+    (c, variant)
+}
+
+fn every_stage_is_right_and_all_give_the_same_bits() {
+    let stages = stages::sgemm();
+    SIZES.par_iter().for_each(|&size| {
+        let mut ascending: Option<Vec<u32>> = None;
+        for stage in &stages {
+            let (c, _) =
+                product(&stage.spec, size, Placement::aligned_rows(stage.spec.layout, size));
+            // Partial sums are added in another order; what is made of sums was compared with those.
+            if stage.spec.is_invariant() && plain(&stage.spec).is_none() {
+                let bits = bits(&c);
+                let first = ascending.get_or_insert_with(|| bits.clone());
+                assert!(*first == bits, "{} differs at {size}", stage.name);
+            }
+        }
+    });
+}
+
+fn aligned_stages_give_the_bits_of_guarded_ones() {
+    stages::sgemm().par_iter().for_each(|stage| {
+        let aligned = stage.spec.clone().bounds(Bounds::Aligned);
+        let size = accepted(&aligned, Size::new(1, 1, 40));
+        let placement = Placement::default();
+        let (c, _) = product(&aligned, size, placement);
+        let (guarded, _) = product(&stage.spec, size, placement);
+        assert!(bits(&c) == bits(&guarded), "{} differs at {size}", stage.name);
+    });
+}
+
+fn both_access_variants_give_the_same_bits() {
+    let stages = stages::sgemm();
+    let vectors = stages.iter().filter(|stage| stage.spec.float4);
+    let size = Size::new(132, 68, 36);
+    vectors.for_each(|stage| {
+        let (vector, name) = product(&stage.spec, size, Placement::default());
+        assert_eq!(name, Variant::Vector, "{}", stage.name);
+        let (a, b, c) = if stage.spec.pitched {
+            let padded = |padding| Placement { padding, ..Placement::default() };
+            (padded([1, 0, 0]), padded([0, 2, 0]), padded([0, 0, 3]))
+        } else {
+            let moved = |offsets| Placement { offsets, ..Placement::default() };
+            (moved([1, 0, 0]), moved([0, 2, 0]), moved([0, 0, 3]))
+        };
+        for placement in [a, b, c] {
+            let (scalar, name) = product(&stage.spec, size, placement);
+            // A kernel that accesses a matrix 4 bytes at a time, as asynchronous copies that transpose
+            // do, does not mind where it lies.
+            let plan = stage.spec.plan().expect("a stage has a plan");
+            let widths = match plan.shape() {
+                Shape::Naive(_) => [1; 3],
+                Shape::Tensor(t) => [1, 1, t.epilogue().width()],
+                Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
+                Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+            };
+            let moved =
+                [a, b, c].iter().position(|other| *other == placement).expect("one of them");
+            let expected = if widths[moved] == 1 { Variant::Vector } else { Variant::Scalar };
+            assert_eq!(name, expected, "{} with {placement:?}", stage.name);
+            assert!(bits(&scalar) == bits(&vector), "{} with {placement:?}", stage.name);
+        }
+    });
+}
+
+/// Where the place of a term in its tile says with which others it is summed, too.
+fn both_access_variants_split_sums_alike() {
+    let size @ Size { k, .. } = Size::new(3, 8, 29);
+    for keys in ["slices: 2", "partials: 2", "slices: 2, split_k: 2", "slices: 2, stream_k"] {
+        for spec in vector_pipelines() {
+            let spec: SgemmSpec = format!("{spec}, pitched, {keys}").parse().expect("a sound spec");
+            let problem = Problem::hard(size, 5, Hard::Cancel);
+            let by = |padding| {
+                let placement = Placement { padding: [padding, 0, 0], ..Placement::default() };
+                let outcome = problem.multiply(&Device::simulator(), &spec, placement);
+                outcome.unwrap_or_else(|error| panic!("{error}"))
+            };
+            let ((c, vector), (other, scalar)) = (by(k.next_multiple_of(4) - k), by(0));
+            assert!(bits(&c) == bits(&other), "`{spec}`: {vector} and {scalar}");
+        }
+    }
+}
+
+fn rows_that_are_no_multiple_of_four_take_the_scalar_variant() {
+    for stage in stages::sgemm().iter().filter(|s| s.spec.float4 && !s.spec.pitched) {
+        let (_, variant) = product(&stage.spec, Size::new(33, 35, 37), Placement::default());
+        assert_eq!(variant, Variant::Scalar, "{}", stage.name);
+    }
+}
+
+fn padded_rows_keep_the_vectors_at_any_width() {
+    for stage in stages::sgemm().iter().filter(|s| s.spec.pitched) {
+        let size = Size::new(130, 67, 41);
+        let (_, variant) =
+            product(&stage.spec, size, Placement::aligned_rows(stage.spec.layout, size));
+        assert_eq!(variant, Variant::Vector, "{}", stage.name);
+    }
+}
+
+/// Each pipeline with 16-byte accesses, to straight tiles and to transposed ones.
+fn vector_pipelines() -> impl Iterator<Item = SgemmSpec> {
+    let base = "tile: 64x64x8, thread: 4x4, float4";
+    let pipelines = ["", ", prefetch", ", double_buffer", ", stages: 2", ", stages: 4, spread: 3"];
+    let layouts = ["", ", transpose"];
+    pipelines.into_iter().flat_map(move |pipeline| {
+        layouts.map(|layout| format!("{base}{layout}{pipeline}").parse().expect("a sound spec"))
+    })
+}
+
+fn vectors_read_no_padding_but_the_rest_of_a_row_s_last_one() {
+    // The memory of A and B ends with the last row's last vector, far from the end of its padding.
+    let placement = Placement { padding: [11, 11, 11], ..Placement::default() };
+    for spec in vector_pipelines().map(|spec| spec.pitched(true)) {
+        for size in [Size::new(2, 5, 5), Size::new(65, 69, 9), Size::new(1, 1, 1)] {
+            let (_, variant) = product(&spec, size, placement);
+            assert_eq!(variant, Variant::Vector, "{spec}");
+        }
+    }
+}
+
+/// A group of tile rows may be larger than C by far: its tiles are counted in an `int`, so where they
+/// would not fit the launch says so, and what runs is right.
+fn groups_beyond_c(base: &SgemmSpec, raster: u32, size: Size) -> Result<(), TestCaseError> {
+    let spec = base.clone().raster(raster);
+    let (width, problem) = (spec.tile.map_or(32, |tile| tile.n), Problem::new(size, 3));
+    let tiles = u64::from(raster) * size.n.div_ceil(width as usize) as u64;
+    let c = problem.multiply(&Device::simulator(), &spec, Placement::default());
+    match (c, tiles <= i32::MAX as u64) {
+        (Ok((c, _)), true) => problem
+            .check(&Device::simulator(), &spec, Placement::default(), &c)
+            .map_err(TestCaseError::fail),
+        (Err(error), false) => {
+            let most = i32::MAX as u32 / raster * width;
+            prop_assert!(error.contains(&format!("needs n to be at most {most}, but")), "{error}");
+            Ok(())
+        }
+        (Ok(_), false) => Err(TestCaseError::fail(format!("`{spec}` at {size} runs"))),
+        (Err(error), true) => Err(TestCaseError::fail(error)),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    fn groups_of_tile_rows_fit_or_are_refused(
+        line in proptest::sample::select(vec![
+            "block: 1x32", "tile: 8x16x4, thread: 1x2", "tile: 4x32x2, thread: 1x2, double_buffer",
+        ]),
+        raster in prop_oneof![1u32 << 24..=1 << 27, 1u32..64],
+        (m, n) in (1usize..20, 1usize..600),
+    ) {
+        groups_beyond_c(&line.parse().expect("a sound line"), raster, Size::new(m, n, 3))?;
+    }
+}
+
+fn the_largest_group_of_tile_rows_is_computed_within_an_int() {
+    let base: SgemmSpec = "block: 1x32".parse().expect("a sound line");
+    for n in [1, 32, 33, 64, 65] {
+        groups_beyond_c(&base, 1 << 30, Size::new(3, n, 2))
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
+/// That C has the bits of ascending chains of multiply-adds, those of a zero's sign included. What a
+/// NaN is made of is the machine's business.
+fn ascending(
+    spec: &SgemmSpec,
+    size: Size,
+    placement: Placement,
+    hard: Hard,
+    seed: u64,
+) -> Result<(), String> {
+    let problem = Problem::hard(size, seed, hard);
+    let (c, variant) = problem.multiply(&Device::simulator(), spec, placement)?;
+    for (at, (value, expected)) in c.iter().zip(problem.ascending(spec)).enumerate() {
+        if value.to_bits() != expected.to_bits() && !(value.is_nan() && expected.is_nan()) {
+            return Err(format!(
+                "`{spec}` ({variant}) at {size} with {hard:?}: C[{}][{}] is {value:?}, not \
+                 {expected:?}",
+                at / size.n,
+                at % size.n,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Terms that a block takes at once, at least so many that there are fewer and more.
+fn depth(spec: &SgemmSpec) -> usize {
+    spec.plan().map_or(8, |plan| plan.depth().max(8)) as usize
+}
+
+/// Kernels that stage nothing, with steps of four terms that may end early and others.
+const DIRECT: [&str; 8] = [
+    "block: 2x3, thread: 2x3",
+    "block: 1x8, thread: 4x4, float4, unroll: 2",
+    "block: 4x2, lanes: m, thread: 4x1, float4, layout: tt",
+    "block: 2x2, lanes: k, thread: 4x2, float4, unroll: 2",
+    "block: 1x2, lanes: k, thread: 1x4, float4, layout: nt, slices: 3",
+    "block: 2x1, lanes: k, thread: 2x2, slices: 2, split_k: 2",
+    "block: 1x4, thread: 4x8, float4, slices: 4, unroll: 2, split_k: 3",
+    "block: 4x4, thread: 8x4, layout: tn, float4, unroll: 3, split_k: 2",
+];
+
+fn what_fills_a_ragged_tile_changes_no_bit() {
+    let specs = stages::sgemm().into_iter().map(|stage| stage.spec);
+    let sliced = |s: SgemmSpec| [s.clone(), s.pitched(true)].map(|s| s.slices(2));
+    let pipelines = vector_pipelines().flat_map(|s| [s.clone(), s.pitched(true)]);
+    let specs = specs.chain(pipelines).chain(vector_pipelines().flat_map(sliced));
+    let specs = specs.filter(|spec| spec.partials == 1);
+    let direct = DIRECT.iter().map(|line| line.parse::<SgemmSpec>().expect("a sound line"));
+    let direct = direct.flat_map(|s| [s.clone(), s.pitched(true)]);
+    let specs: Vec<SgemmSpec> = specs.chain(direct).collect();
+    specs.par_iter().for_each(|spec| {
+        let bk = depth(spec);
+        let packed = Placement { offsets: [1, 0, 0], ..Placement::default() };
+        for k in [0, 1, 4, bk - 1, bk, bk + 1, bk + 4, 3 * bk - 1, 3 * bk + 3, 7 * bk + 4] {
+            let size = Size::new(3, 8, k);
+            for (hard, seed) in Hard::ALL.into_iter().zip(1..) {
+                for placement in [Placement::aligned_rows(spec.layout, size), packed] {
+                    ascending(spec, size, placement, hard, seed).unwrap_or_else(|e| panic!("{e}"));
+                }
+            }
+        }
+    });
+}
+
+fn infinities_and_nans_stay_in_their_rows_and_columns() {
+    let size @ Size { m, n, k } = Size::new(37, 41, 19);
+    let problem = Problem::new(size, 3);
+    let (mut a, mut b) = (problem.a, problem.b);
+    a[5 * k + 18] = f32::NAN;
+    b[2 * n + 40] = f32::INFINITY;
+    let problem = Problem::of(size, a, b);
+    // What is made of sums may be anything.
+    for stage in stages::sgemm().into_iter().filter(|stage| plain(&stage.spec).is_none()) {
+        let placement = Placement::aligned_rows(stage.spec.layout, size);
+        let (c, _) = problem.multiply(&Device::simulator(), &stage.spec, placement).expect("C");
+        for (at, value) in c.iter().enumerate() {
+            let (row, col) = (at / n, at % n);
+            let expected = if row == 5 {
+                value.is_nan()
+            } else if col == 40 {
+                value.is_infinite()
+            } else {
+                value.is_finite()
+            };
+            assert!(expected, "{}: C[{row}][{col}] is {value}, m = {m}", stage.name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    fn any_spec_is_right_at_any_size(
+        spec in arbitrary::sgemm(256),
+        (m, n, k) in (0..70usize, 0..70usize, 0..50usize),
+        placement in placement(),
+        seed: u64,
+    ) {
+        let size = accepted(&spec, Size::new(m, n, k));
+        let problem = Problem::new(size, seed);
+        // An aligned kernel refuses what a guarded one has a variant for.
+        let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
+        let rows = Placement::aligned_rows(spec.layout, size);
+        let placement = placement.filter(|_| !aligned).unwrap_or(rows);
+        let (c, _) = problem
+            .multiply(&Device::simulator(), &spec, placement)
+            .map_err(TestCaseError::fail)?;
+        problem.check(&Device::simulator(), &spec, placement, &c).map_err(|e| TestCaseError::fail(format!("`{spec}` at {size}: {e}")))?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    fn any_spec_without_partials_gives_the_bits_of_ascending_chains(
+        spec in arbitrary::sgemm(256),
+        size in (1..20usize, 1..20usize, 0..70usize),
+        placement in placement(),
+        hard in prop::sample::select(Hard::ALL.to_vec()),
+        seed: u64,
+    ) {
+        let spec = spec.partials(1);
+        let size = accepted(&spec, Size::new(size.0, size.1, size.2));
+        let aligned = placement.is_none() || spec.bounds == Bounds::Aligned;
+        let rows = Placement::aligned_rows(spec.layout, size);
+        let placement = placement.filter(|_| !aligned).unwrap_or(rows);
+        ascending(&spec, size, placement, hard, seed).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Any offsets and paddings; or none given, for those that make 16-byte accesses possible.
+fn placement() -> impl Strategy<Value = Option<Placement>> {
+    let anything = (prop::array::uniform3(0..4usize), prop::array::uniform3(0..6usize));
+    proptest::option::of(anything.prop_map(|(offsets, padding)| Placement { offsets, padding }))
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    let trials = [
+        simulated![
+            every_stage_is_right_and_all_give_the_same_bits,
+            aligned_stages_give_the_bits_of_guarded_ones,
+            both_access_variants_give_the_same_bits,
+            both_access_variants_split_sums_alike,
+            rows_that_are_no_multiple_of_four_take_the_scalar_variant,
+            padded_rows_keep_the_vectors_at_any_width,
+            vectors_read_no_padding_but_the_rest_of_a_row_s_last_one,
+            groups_of_tile_rows_fit_or_are_refused,
+            the_largest_group_of_tile_rows_is_computed_within_an_int,
+            what_fills_a_ragged_tile_changes_no_bit,
+            infinities_and_nans_stay_in_their_rows_and_columns,
+            any_spec_is_right_at_any_size,
+            any_spec_without_partials_gives_the_bits_of_ascending_chains,
+        ],
+        counters::trials(),
+        gpu::trials(),
+        tables::trials(),
+    ];
+    trials.into_iter().flatten().collect()
+}

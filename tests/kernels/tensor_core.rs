@@ -1,0 +1,113 @@
+//! The rules of tensor cores against what GPUs have made of the same operands.
+
+mod gpu;
+use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_fixtures::tensor_core;
+use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
+use gemm_reference::random::Random;
+use libtest_mimic::Trial;
+
+/// What others have published of `sm_80` and `sm_89`.
+const PUBLISHED: &str = include_str!("../tensor_core/published.txt");
+
+/// What `mma.sync` and `wgmma` gave of operands of all kinds.
+const SM_90: &str = include_str!("../tensor_core/sm_90.txt");
+
+/// Elements of which the rules say something else.
+fn differing(vectors: &[Vector], rules: Rules) -> usize {
+    let of = |vector: &Vector| {
+        let said = vector.tile.multiplied(rules);
+        said.iter().zip(&vector.d).filter(|(said, found)| said != found).count()
+    };
+    vectors.iter().map(of).sum()
+}
+
+/// The vectors of a GPU and a format.
+fn of(all: &[Vector], gpu: &str, format: Format) -> Vec<Vector> {
+    let is_of = |vector: &&Vector| vector.gpu == gpu && vector.tile.format == format;
+    all.iter().filter(is_of).cloned().collect()
+}
+
+fn sm_80_and_sm_89_sum_as_published() {
+    let all = Vector::all(PUBLISHED);
+    for gpu in ["A100", "Ada"] {
+        for format in Format::ALL {
+            let vectors = of(&all, gpu, format);
+            assert_eq!(vectors.len(), 300);
+            assert_eq!(differing(&vectors, Rules::SM_80), 0, "{gpu} {format:?}");
+            // They tell the rules from others. Those of tf32 have four terms, and no group is longer.
+            let others = [
+                Rules { kept: 23, ..Rules::SM_80 },
+                Rules { kept: 25, ..Rules::SM_80 },
+                Rules { group: 4, ..Rules::SM_80 },
+            ];
+            for rules in others {
+                assert!(differing(&vectors, rules) > 0, "{gpu} {format:?} {rules:?}");
+            }
+        }
+    }
+}
+
+fn sm_90_sums_as_it_did() {
+    let all = Vector::all(SM_90);
+    for format in Format::ALL {
+        let vectors = of(&all, "NVIDIA_H200", format);
+        assert!(vectors.iter().map(|vector| vector.d.len()).sum::<usize>() >= 5000);
+        assert_eq!(differing(&vectors, Rules::SM_90), 0, "{format:?}");
+        let mut others = vec![
+            Rules::SM_80,
+            Rules { kept: 24, ..Rules::SM_90 },
+            Rules { kept: 26, ..Rules::SM_90 },
+            Rules { group: 8, ..Rules::SM_90 },
+        ];
+        // No product of two numbers of binary16 is as small as that.
+        if format != Format::F16 {
+            others.extend([-132, -134].map(|least| Rules { least, ..Rules::SM_90 }));
+        }
+        for rules in others {
+            assert!(differing(&vectors, rules) > 0, "{format:?} {rules:?}");
+        }
+    }
+}
+
+fn vectors_are_read_as_they_are_written() {
+    for text in [PUBLISHED, SM_90] {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let again: Vec<String> = Vector::all(text).iter().map(Vector::to_string).collect();
+        assert!(lines.eq(again.iter().map(String::as_str)));
+    }
+}
+
+fn a_warp_multiplies_as_the_rules_say() {
+    for format in Format::ALL {
+        for (rolled, kind) in
+            [false, true].into_iter().flat_map(|rolled| Kind::ALL.map(|kind| (rolled, kind)))
+        {
+            let mut random = Random::new(format as u64 * 10 + kind as u64);
+            let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
+            let tiles: Vec<Tile> = (0..8).map(|_| tile()).collect();
+            let kernel = tensor_core::kernel(format, tiles.len(), rolled);
+            let rules = if rolled { Rules::SM_80 } else { Rules::SM_90 };
+            let (found, counters) =
+                tensor_core::simulate(&kernel, &tiles, rules).expect("no fault");
+            let expected: Vec<u32> = tiles.iter().flat_map(|tile| tile.multiplied(rules)).collect();
+            assert_eq!(found, expected, "{format:?} {kind:?}");
+            let [m, n, k] = tensor_core::extents(format).map(|extent| extent as u64);
+            assert_eq!((counters.mma, counters.mma_flops), (8 * 6, 8 * 2 * m * n * k));
+        }
+    }
+}
+
+/// The trials of this subject.
+pub fn trials() -> Vec<Trial> {
+    let trials = [
+        simulated![
+            sm_80_and_sm_89_sum_as_published,
+            sm_90_sums_as_it_did,
+            vectors_are_read_as_they_are_written,
+            a_warp_multiplies_as_the_rules_say,
+        ],
+        gpu::trials(),
+    ];
+    trials.into_iter().flatten().collect()
+}

@@ -1,0 +1,171 @@
+//! The matrix instructions of `sm_90` give the bits that `gemm_dsl::target::tensor_core` says, for ten million sums of each format.
+//!
+//! With `GEMM_TENSOR_VECTORS` the first tiles of each kind are written into that folder, and the first that tells the least
+//! exponent from its neighbours, a file a format: together they are `tests/tensor_core/sm_90.txt`.
+
+use crate::trial;
+use gemm_dsl::cuda;
+use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_fixtures::tensor_core;
+use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
+use gemm_reference::random::Random;
+use gemm_runtime::Device;
+use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::cudarc::driver::{LaunchConfig, PushKernelArg};
+use gemm_runtime::cudarc::nvrtc::Ptx;
+use libtest_mimic::{Failed, Trial};
+use std::fmt::Write;
+
+/// Rows and columns of a tile.
+const SIDES: [usize; 2] = [64, 8];
+
+/// Tiles of a launch.
+const LAUNCH: usize = 1024;
+
+/// Launches of a kind: 4096 tiles, which are two million sums.
+const LAUNCHES: usize = 4;
+
+/// Tiles of a kind that are written.
+const WRITTEN: usize = 2;
+
+pub fn trials() -> Vec<Trial> {
+    let of = |format: Format| {
+        trial(format!("tensor_core::{}", format.name()), move |device| check(format, device))
+    };
+    let built = |format: Format| {
+        let name = format!("tensor_core::kernel_{}", format.name());
+        trial(name, move |device| same_as_simulated(format, device))
+    };
+    Format::ALL.into_iter().map(of).chain(Format::ALL.into_iter().map(built)).collect()
+}
+
+/// A kernel of the IR gives the bits that it gives on the simulator.
+#[allow(unsafe_code, reason = "a kernel built by hand is launched by the driver's call")]
+fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
+    let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
+    let arch = device.arch().ok_or("a GPU has an architecture")?;
+    for kind in Kind::ALL {
+        let mut random = Random::new(format as u64 + 10 * kind as u64);
+        let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
+        let tiles: Vec<Tile> = (0..200).map(|_| tile()).collect();
+        let kernel = tensor_core::kernel(format, tiles.len(), kind == Kind::Wide);
+        let (simulated, _) = tensor_core::simulate(&kernel, &tiles, Rules::SM_90)?;
+        let (name, source) = (&kernel.name, cuda::source(&kernel));
+        let compiled = compile::compile(name, &source, arch, &Options::default())?;
+        let function =
+            context.load_module(Ptx::from_binary(compiled.cubin))?.load_function(name)?;
+        let [a, b, c] = tensor_core::inputs(&tiles);
+        let mut d = stream.clone_htod(&vec![0x5eed_5eed_u32; c.len()])?;
+        let [a, b, c] = [stream.clone_htod(&a)?, stream.clone_htod(&b)?, stream.clone_htod(&c)?];
+        let config = LaunchConfig {
+            grid_dim: (tiles.len() as u32, 1, 1),
+            block_dim: (32, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let mut builder = stream.launch_builder(&function);
+        builder.arg(&a).arg(&b).arg(&c).arg(&mut d);
+        // SAFETY: the kernel takes these four arrays, and the simulator has run it on as long ones without a fault.
+        unsafe { builder.launch(config) }?;
+        let found = stream.clone_dtoh(&d)?;
+        if let Some(at) = (0..found.len()).find(|at| found[*at] != simulated[*at]) {
+            let (found, simulated) = (found[at], simulated[at]);
+            return Err(format!(
+                "{kind:?}: sum {at} is {found:#x} on the GPU, {simulated:#x} on the simulator\n{source}"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn check(format: Format, device: &Device) -> Result<(), Failed> {
+    if device.arch().map(Arch::number) != Some(90) {
+        return Err("the instructions are those of sm_90".into());
+    }
+    let folder = std::env::var_os("GEMM_TENSOR_VECTORS");
+    let (mut vectors, mut has_least) = (String::new(), false);
+    let mut sums = 0;
+    for kind in Kind::ALL {
+        let mut random = Random::new(kind as u64 * 1000 + format.bits() as u64 + format as u64);
+        for launch in 0..LAUNCHES {
+            let [m, n] = SIDES;
+            let tile = |_| kind.tile(format, [m, n, format.terms()], &mut random);
+            let tiles: Vec<Tile> = (0..LAUNCH).map(tile).collect();
+            let found = multiply(format, &tiles, device)?;
+            for (number, tile) in tiles.iter().enumerate() {
+                let expected = tile.multiplied(Rules::SM_90);
+                for (by, found) in ["mma.sync", "wgmma"].iter().zip(&found) {
+                    let found = &found[number * m * n..][..m * n];
+                    if let Some(at) = (0..m * n).find(|at| found[*at] != expected[*at]) {
+                        let (row, col, k) = (at / n, at % n, format.terms());
+                        return Err(format!(
+                            "{by} of {kind:?}: {:#x}, and not {:#x}, of {:x?} times {:x?} and {:#x}",
+                            found[at],
+                            expected[at],
+                            &tile.a[row * k..][..k],
+                            &tile.b[col * k..][..k],
+                            tile.c[at]
+                        )
+                        .into());
+                    }
+                    sums += m * n;
+                }
+                if folder.is_none() {
+                    continue;
+                }
+                let tells = !has_least && tells_least(tile, &expected);
+                has_least |= tells;
+                if tells || (launch == 0 && number < WRITTEN) {
+                    let gpu = device.name().replace(' ', "_");
+                    writeln!(vectors, "{}", Vector { gpu, tile: tile.clone(), d: expected })?;
+                }
+            }
+        }
+    }
+    if sums < 2 * 10_000_000 {
+        return Err(format!("only {sums} sums").into());
+    }
+    if let Some(folder) = folder {
+        let path = std::path::Path::new(&folder).join(format!("{}.txt", format.name()));
+        std::fs::write(path, vectors)?;
+    }
+    Ok(())
+}
+
+/// Whether the sums would be others if the least exponent were one more or one less.
+fn tells_least(tile: &Tile, expected: &[u32]) -> bool {
+    let Rules { least, .. } = Rules::SM_90;
+    let others = [least - 1, least + 1].map(|least| Rules { least, ..Rules::SM_90 });
+    others.iter().all(|rules| tile.multiplied(*rules) != *expected)
+}
+
+/// What `mma.sync` and what `wgmma` make of tiles.
+#[allow(unsafe_code, reason = "a kernel written by hand is launched by the driver's call")]
+fn multiply(format: Format, tiles: &[Tile], device: &Device) -> Result<[Vec<u32>; 2], Failed> {
+    let (context, stream) = device.cudarc().ok_or("a GPU has a context")?;
+    let source = include_str!("gpu.cu")
+        .replace("FORMAT", format.name())
+        .replace("TERMS", &format.terms().to_string())
+        .replace("PER_WORD", &format.per_word().to_string())
+        .replace("TRANSPOSE", if format == Format::Tf32 { "" } else { ", 0" });
+    let arch = Arch::sm(90).specific();
+    let compiled = compile::compile("multiply", &source, arch, &Options::default())?;
+    let function =
+        context.load_module(Ptx::from_binary(compiled.cubin))?.load_function("multiply")?;
+    let words = |of: fn(&Tile) -> &Vec<u32>| tiles.iter().flat_map(of).copied().collect::<Vec<_>>();
+    let a = stream.clone_htod(&words(|tile| &tile.a))?;
+    let b = stream.clone_htod(&words(|tile| &tile.b))?;
+    let c = stream.clone_htod(&words(|tile| &tile.c))?;
+    let poison = vec![0x5eed_5eed_u32; c.len()];
+    let (mut by_mma, mut by_wgmma) = (stream.clone_htod(&poison)?, stream.clone_htod(&poison)?);
+    let config = LaunchConfig {
+        grid_dim: (tiles.len() as u32, 1, 1),
+        block_dim: (128, 1, 1),
+        shared_mem_bytes: 0,
+    };
+    let mut builder = stream.launch_builder(&function);
+    builder.arg(&a).arg(&b).arg(&c).arg(&mut by_mma).arg(&mut by_wgmma);
+    // SAFETY: a block reads and writes one tile of each array, and the grid has as many blocks as there are tiles.
+    unsafe { builder.launch(config) }?;
+    Ok([stream.clone_dtoh(&by_mma)?, stream.clone_dtoh(&by_wgmma)?])
+}
