@@ -139,6 +139,30 @@ pub mod watch {
     };
 }
 
+/// What `gemm-world` builds on, and nobody else should: it may change in any version. Transports copy
+/// between addresses of a back end, and collective calls launch parts of what a user's call launches
+/// as a whole; a public API of either would be the back ends themselves.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::address::Address;
+    pub use crate::ahead::load;
+    pub use crate::backend::driver::{failed, gpus};
+    pub use crate::backend::gpu::Gpu;
+    pub use crate::backend::simulator::Simulator;
+    pub use crate::backend::{Area, Areas, Backend};
+    pub use crate::device::{Either, On};
+    pub use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
+    pub use crate::kernel::operands::{Beside, arrays, sealed as operands};
+    pub use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed as reduce};
+    pub use crate::kernel::with_planes;
+    pub use crate::library::{Candidate, Place, Places, Wanted, find_at, open, symbol};
+    pub use crate::memory::Keeps;
+    pub use crate::operand::{Exclusive, Resolved, Shared, read, sealed as operand, write};
+    pub use crate::planes::Planes;
+    pub use crate::prepared::Preparing;
+    pub use crate::shape::{Batch, Shape};
+}
+
 #[doc(hidden)]
 pub mod __private {
     pub use crate::kernel::{ReduceSlot, SgemmSlot};

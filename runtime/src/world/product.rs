@@ -197,8 +197,8 @@ impl Run<'_> {
         let a = self.got.view((Side::A, places[0]), of_a, &needed[0])?;
         let b = self.got.view((Side::B, places[1]), of_b, &needed[1])?;
         let of_c = within(c.block(), of_c)?;
-        let MatrixMut { elements, shape } = c.view_mut();
-        let c = MatrixMut { elements, shape: shape.part(of_c.rows.clone(), of_c.cols.clone())? };
+        let c = c.view_mut();
+        let c = c.into_part(of_c.rows.clone(), of_c.cols.clone())?;
         Ok((Part { a, b, c, of_c, is_own }, &mut *self.multiplies))
     }
 
