@@ -22,8 +22,8 @@ use gemm_examples::cli::{Failure, Outcome, exit};
 use gemm_examples::scale::memory;
 use gemm_examples::scale::options::Options;
 use gemm_examples::scale::table::{self, Row};
-use gemm_runtime::world::{World, WorldError};
-use gemm_runtime::{Device, Error};
+use gemm_runtime::Device;
+use gemm_world::{Error, World, WorldError};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -6,10 +6,8 @@ use gemm_examples::scale::elements::{of_array, of_matrix};
 use gemm_examples::scale::options::Options;
 use gemm_examples::scale::sums;
 use gemm_examples::scale::table::{Measured, Predicted, Row, layouts};
-use gemm_runtime::world::{Layout, Layouts, Rank, Sharded, Way};
-use gemm_runtime::{
-    Buffer, Device, Error, MatrixRef, ReduceKernel, ReduceSpec, Result, SgemmKernel,
-};
+use gemm_runtime::{Buffer, Device, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel};
+use gemm_world::{Layout, Layouts, OnRank, Rank, Result, Sharded, Way};
 use std::time::Instant;
 
 /// Rows of a part of C that are compared at once.
@@ -64,7 +62,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
             let own = timed(rank, &device, |_| {
-                kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
+                Ok(kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)?)
             })?;
             let shared = timed(rank, &device, |rank| {
                 let call = kernel.on(rank);
@@ -90,7 +88,8 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     };
     let [alone_ms, shared] = compared(rank, None)?;
     let is_right = same(&device, &c, &alone)?;
-    let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
+    let predicted = predicted
+        .ok_or_else(|| gemm_runtime::Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
     let in_turn = in_turn.map(|times| times * alone_ms);
     let measured = Measured { alone: alone_ms, shared, in_turn };
@@ -101,7 +100,7 @@ fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Re
     let (kernel, spec) = (&kernels.sum, &kernels.sum_spec);
     let layout: Layout = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
         .parse()
-        .map_err(gemm_runtime::world::WorldError::from)?;
+        .map_err(gemm_world::WorldError::from)?;
     let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
     let device = rank.device().clone();
     // Rank 0 has all of it too: what it folds alone is what all together have to come to, in less time.
@@ -113,7 +112,7 @@ fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Re
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..=options.rounds(device.is_simulator()) {
         let own = timed(rank, &device, |_| match &whole {
-            Some(whole) => kernel.launch(&device, whole, &mut alone).map(drop),
+            Some(whole) => Ok(kernel.launch(&device, whole, &mut alone).map(drop)?),
             None => Ok(()),
         })?;
         let shared = timed(rank, &device, |rank| kernel.on(rank).launch(&x, &mut sum))?;

@@ -46,7 +46,7 @@
 //! `tile: 32x32x8, thread: 4x4`, 0.5 s instead of 10 ms with the product above.
 //!
 //! ```toml
-//! [profile.dev.package.gemm-dsl]
+//! [profile.dev.package.gemm-sim]
 //! opt-level = 3
 //! ```
 //!
@@ -54,8 +54,6 @@
 //!
 //! * `GEMM_NVRTC_PATH`: the NVRTC library or a directory that holds it; else the loader's path, the
 //!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
-//! * `GEMM_NCCL_PATH`: the NCCL library or a directory that holds it; else the loader's path, the Python wheels
-//!   `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read with the feature `nccl` alone.
 //! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
 
 // Tables are shipped as `tune --table` writes them for others.
@@ -79,8 +77,6 @@ mod library;
 mod list;
 mod matrix;
 mod memory;
-#[cfg(feature = "nccl")]
-mod nccl;
 mod operand;
 mod planes;
 mod prepared;
@@ -88,7 +84,6 @@ mod program;
 mod segments;
 mod shape;
 mod view;
-pub mod world;
 
 pub use backend::simulator::Simulation;
 pub use backend::tensor_map;
@@ -167,12 +162,6 @@ pub mod internal {
 pub mod __private {
     pub use crate::kernel::{ReduceSlot, SgemmSlot};
     pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
-
-    // For the test of that name.
-    #[cfg(feature = "nccl")]
-    pub mod nccl {
-        pub use crate::nccl::*;
-    }
 }
 
 /// A [`ReduceKernel`] from a line of the DSL, checked while the crate is compiled.

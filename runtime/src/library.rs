@@ -4,8 +4,6 @@ mod search;
 mod wanted;
 
 pub use search::{Candidate, Places, files_beside, find_at};
-#[cfg(feature = "nccl")]
-pub use wanted::NCCL;
 pub use wanted::{NVRTC, Place, Wanted};
 
 use libloading::Library;

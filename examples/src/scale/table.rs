@@ -6,7 +6,7 @@ use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
 use crate::show::{Table, number, percent, text, time};
-use gemm_runtime::world::{Layout, Layouts, Machine, Rank, Schedule};
+use gemm_world::{Layout, Layouts, Machine, Rank, Schedule};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
@@ -305,7 +305,7 @@ fn picture(options: &Options, rows: &[Row]) -> Lines {
 mod tests {
     use super::*;
     use clap::Parser;
-    use gemm_runtime::world::World;
+    use gemm_world::World;
 
     fn of_world(line: &str) -> Vec<Row> {
         let options = Options::try_parse_from(line.split_whitespace()).expect(line);

@@ -95,7 +95,8 @@ impl Gpu {
         self.multiprocessors
     }
 
-    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+    /// Its context.
+    pub fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 

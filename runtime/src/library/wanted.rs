@@ -45,20 +45,3 @@ fn is_nvrtc(name: &str) -> bool {
     let windows = name.starts_with("nvrtc64_") && name.ends_with(".dll");
     name.starts_with("libnvrtc.so") || (windows && !name.contains(".alt."))
 }
-
-/// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
-/// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
-#[cfg(any(test, feature = "nccl"))]
-pub static NCCL: Wanted = Wanted {
-    name: "NCCL",
-    variable: "GEMM_NCCL_PATH",
-    names: &["libnccl.so.2", "libnccl.so"],
-    is_file: is_nccl,
-    order: [Place::Loader, Place::Wheels, Place::Toolkits],
-};
-
-/// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
-#[cfg(any(test, feature = "nccl"))]
-fn is_nccl(name: &str) -> bool {
-    name == "libnccl.so" || name.starts_with("libnccl.so.")
-}
