@@ -7,7 +7,7 @@ use gemm_examples::scale::options::Options;
 use gemm_examples::scale::sums;
 use gemm_examples::scale::table::{Measured, Predicted, Row, layouts};
 use gemm_runtime::{Buffer, Device, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel};
-use gemm_world::{Layout, Layouts, OnRank, Rank, Result, Sharded, Way};
+use gemm_world::{Distribution, Distributions, OnRank, Rank, Result, Sharded, Strategy};
 use std::time::Instant;
 
 /// Rows of a part of C that are compared at once.
@@ -46,19 +46,19 @@ pub fn all(
 }
 
 fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -> Result<Row> {
-    let Layouts { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
-    let load = |rank: &Rank, layout: &Layout, seed: u64| {
+    let Distributions { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
+    let load = |rank: &Rank, layout: &Distribution, seed: u64| {
         rank.load(layout, |block| Ok(of_matrix(options.seed.wrapping_add(seed), block)))
     };
     let (a, b) = (load(rank, &of_a, 1)?, load(rank, &of_b, 2)?);
-    let whole = load(rank, &Layout::whole(of_a.rows, of_a.cols), 1)?;
+    let whole = load(rank, &Distribution::whole(of_a.rows, of_a.cols), 1)?;
     let (mut c, mut alone) = (rank.alloc(&of_c)?, rank.alloc(&of_c)?);
     let device = rank.device().clone();
     let mut predicted = None;
     let rounds = options.rounds(device.is_simulator());
     // A rank alone and all together take turns, so that both have the same clocks. The first round compiles and takes memory, and is
     // not counted.
-    let mut compared = |rank: &mut Rank, way: Option<Way>| -> Result<[f64; 2]> {
+    let mut compared = |rank: &mut Rank, way: Option<Strategy>| -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
             let own = timed(rank, &device, |_| {
@@ -66,7 +66,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
             })?;
             let shared = timed(rank, &device, |rank| {
                 let call = kernel.on(rank);
-                let call = if let Some(way) = way { call.way(way) } else { call };
+                let call = if let Some(way) = way { call.strategy(way) } else { call };
                 let estimate = call.launch(&a, &b, &mut c)?.estimate;
                 predicted =
                     Some(Predicted { time: estimate.time, efficiency: estimate.efficiency() });
@@ -81,7 +81,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
     // What is hidden of communication is measured where there is some, and time says something; in a loop of its own, since two ways
     // would take each other's memory. What is compared in the end comes last.
     let in_turn = if rank.ranks() > 1 && !device.is_simulator() {
-        let [alone, in_turn] = compared(rank, Some(Way::Sequential))?;
+        let [alone, in_turn] = compared(rank, Some(Strategy::Sequential))?;
         Some(in_turn / alone)
     } else {
         None
@@ -98,7 +98,7 @@ fn product(options: &Options, rank: &mut Rank, kernel: &SgemmKernel, n: usize) -
 
 fn fold(options: &Options, rank: &mut Rank, kernels: &Kernels, len: usize) -> Result<Row> {
     let (kernel, spec) = (&kernels.sum, &kernels.sum_spec);
-    let layout: Layout = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
+    let layout: Distribution = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
         .parse()
         .map_err(gemm_world::WorldError::from)?;
     let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
@@ -188,7 +188,7 @@ fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64
 
 /// What all ranks say, one after the other, at every rank.
 fn told(rank: &mut Rank, own: &[f64]) -> Result<Vec<f64>> {
-    let layout = Layout::cols(1, own.len() * rank.ranks());
+    let layout = Distribution::cols(1, own.len() * rank.ranks());
     let part = rank.load(&layout, |_| Ok(own.to_vec()))?;
     let mut all = Vec::new();
     for at in 0..rank.ranks() {

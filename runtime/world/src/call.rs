@@ -1,11 +1,11 @@
 //! Products of matrices that are dealt out.
 
-use super::Layout as WorldLayout;
+use super::Distribution;
 use super::error::impossible;
 use super::kernels::Kernels;
-use super::{Chosen, Estimate, Rank, Sharded, VerifiedSchedule, Way, WorldError};
-use crate::execution::{Multiplies, Part, Product, follow};
-use crate::selection::{Asked, Picked};
+use super::{Estimate, Rank, ScheduleChoice, Sharded, Strategy, VerifiedSchedule, WorldError};
+use crate::execution::{Multiplies, ProductPart, ShardedProduct, follow};
+use crate::selection::{ProductRequest, Selection};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Lanes, Layout, SgemmSpec};
 use gemm_dsl::tables::SgemmShape;
@@ -43,7 +43,7 @@ pub struct ShardedCall<'a, E = (), O = ()> {
     what: What<'a, E>,
     rank: &'a mut Rank,
     given: O,
-    way: Option<Way>,
+    strategy: Option<Strategy>,
     lies: Option<Layout>,
 }
 
@@ -62,7 +62,7 @@ pub struct ShardedLaunch {
     /// What each rank was to do.
     pub schedule: Arc<VerifiedSchedule>,
     /// What else it might have been, with what was predicted of each; none where the caller has said which way.
-    pub chosen: Option<Arc<Chosen>>,
+    pub chosen: Option<Arc<ScheduleChoice>>,
     /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
     pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
@@ -93,7 +93,7 @@ impl<E: Operands> OnRank for Sgemm<E> {
 }
 
 /// The row is the one for the product as a whole, as packed matrices have it: the same for all parts of it, and for any number
-/// of ranks. A and B are stored row by row, M x K and K x N, where [`ShardedCall::layout`] says nothing else.
+/// of ranks. A and B are stored row by row, M x K and K x N, where [`ShardedCall::distribution`] says nothing else.
 impl<E: Operands> OnRank for SgemmTable<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
@@ -107,14 +107,14 @@ impl<E: Operands> OnRank for SgemmTable<E> {
 
 impl<'a, E: Operands> ShardedCall<'a, E, E::Unset<'a>> {
     fn new(what: What<'a, E>, rank: &'a mut Rank) -> Self {
-        Self { what, rank, given: E::Unset::default(), way: None, lies: None }
+        Self { what, rank, given: E::Unset::default(), strategy: None, lies: None }
     }
 }
 
 impl<'a, E, O> ShardedCall<'a, E, O> {
     /// What is called, on which rank, and what the caller has said of it.
-    pub(crate) fn parts(self) -> (What<'a, E>, &'a mut Rank, Said) {
-        (self.what, self.rank, Said { lies: self.lies, way: self.way })
+    pub(crate) fn parts(self) -> (What<'a, E>, &'a mut Rank, CallOptions) {
+        (self.what, self.rank, CallOptions { lies: self.lies, strategy: self.strategy })
     }
 }
 
@@ -123,8 +123,8 @@ impl<'a, E> ShardedCall<'a, E> {
     /// of `bias[n]` an element for each of its columns, of `scale[m]` for each of its rows, of `residual[m, n]` a matrix of its
     /// extents. Numbers are the same on all ranks.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {
-        let Self { what, rank, way, lies, .. } = self;
-        ShardedCall { what, rank, given: operands, way, lies }
+        let Self { what, rank, strategy, lies, .. } = self;
+        ShardedCall { what, rank, given: operands, strategy, lies }
     }
 }
 
@@ -143,8 +143,8 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// and columns of B that are scaled as wholes, those of `f16x3` under `mma: wgmma`, always come before anything is
     /// multiplied, where a rank has parts of them.
     #[must_use]
-    pub fn way(mut self, way: Way) -> Self {
-        self.way = Some(way);
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = Some(strategy);
         self
     }
 
@@ -184,7 +184,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     ///
     /// The matrices are given as they are stored and dealt out. Under `layout: nt` and `tt` that of B is its transpose, N x K, and
     /// under `tn` and `tt` that of A is its transpose, K x M: a B whose columns are dealt out is then one of rows,
-    /// `Layout::rows(n, k)`. C lies row by row. The schedule is that of A and B themselves; its blocks are parts of these.
+    /// `Distribution::rows(n, k)`. C lies row by row. The schedule is that of A and B themselves; its blocks are parts of these.
     ///
     /// Between the rows of what a rank multiplies other elements may lie, as where it has some columns of a matrix that lies
     /// there as a whole. A kernel that is not `pitched` is then made so, if that does not change how it sums: the terms of
@@ -194,29 +194,40 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
     ///   operands, the memory or the machine.
     /// * [`WorldError::Schedule`] where the layouts are not those of one product on so many ranks, or no way fits in memory.
-    /// * [`WorldError::Impossible`] for a kernel that takes A and B otherwise than [`layout`](Self::layout) says.
+    /// * [`WorldError::Impossible`] for a kernel that takes A and B otherwise than [`layout`](Self::distribution) says.
     /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`] for one
     ///   whose bits depend on whether it is `pitched`, and would have to be on some rank.
     /// * [`WorldError::RankLost`]; what a launch of a part fails with, which other ranks are told.
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
-        let Self { what, rank, given, way, lies } = self;
+        let Self { what, rank, given, strategy, lies } = self;
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
             rank.check_device(name, of.matrix().buffer().device())?;
         }
-        let talk = rank.talk("multiplying");
-        let layouts = [a.layout(), b.layout(), c.layout()];
-        let said = Said { lies, way };
+        let collective = rank.collective("multiplying");
+        let distributions = [a.distribution(), b.distribution(), c.distribution()];
+        let said = CallOptions { lies, strategy };
         let known = match &what {
             What::Kernel(kernel) => {
                 let line = kernel.spec_line();
-                rank.known_product(&Asked { line, is_made_for: false, layouts, said })
+                rank.known_product(&ProductRequest {
+                    line,
+                    is_made_for: false,
+                    distributions,
+                    said,
+                })
             }
-            What::Table(table) => row(table, rank, layouts, lies).and_then(|line| {
-                rank.known_product(&Asked { line: &line, is_made_for: true, layouts, said })
+            What::Table(table) => row(table, rank, distributions, lies).and_then(|line| {
+                rank.known_product(&ProductRequest {
+                    line: &line,
+                    is_made_for: true,
+                    distributions,
+                    said,
+                })
             }),
         };
-        let mut known = talk.telling(known)?;
-        let numbers = talk.telling(given.give_all(&known.spec.operands()))?.numbers().to_vec();
+        let mut known = collective.telling(known)?;
+        let numbers =
+            collective.telling(given.give_all(&known.spec.operands()))?.numbers().to_vec();
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
         let [product, chosen_by] = &known.texts;
         let chosen_by = match numbers.is_empty() {
@@ -225,21 +236,22 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         };
         let agreed =
             [("the product", product.as_str()), ("what a product is chosen by", &chosen_by)];
-        let is_ready = known.is_loaded && rank.has_room(&known);
-        let all_are_ready = talk.agree_on(&agreed, is_ready)?;
-        let Picked { schedule, chosen, estimate, asks_late } = rank.picked(&mut known)?;
+        let is_ready = known.is_loaded && rank.has_staging(&known);
+        let all_are_ready = collective.agree_on(&agreed, is_ready)?;
+        let Selection { schedule, chosen, estimate, asks_late } = rank.picked(&mut known)?;
         let mut work = || -> Result<_> {
-            let kernels = Kernels::new(rank, &talk, &known, (a, b, &*c), asks_late)?;
+            let kernels = Kernels::new(rank, &collective, &known, (a, b, &*c), asks_late)?;
             let is_ready = all_are_ready && !kernels.are_others();
-            let mut parts = Parts { kernels, given: &given, launches: Vec::new() };
-            let product = Product { schedule: &schedule, stored: known.stored, a, b, c };
-            follow(rank, &talk, product, &mut parts, is_ready)?;
+            let mut parts = ProductParts { kernels, given: &given, launches: Vec::new() };
+            let product =
+                ShardedProduct { schedule: &schedule, transposition: known.transposition, a, b, c };
+            follow(rank, &collective, product, &mut parts, is_ready)?;
             let lines = parts.kernels.lines();
             rank.planes = parts.kernels.into_planes();
             Ok((parts.launches, lines))
         };
         let made = work();
-        let (launches, lines) = talk.telling(made)?;
+        let (launches, lines) = collective.telling(made)?;
         let line = known.line.clone();
         known.is_loaded = true;
         known.kernels = lines.or(known.kernels);
@@ -249,14 +261,14 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
 }
 
 /// The parts of a product, as this rank computes them.
-struct Parts<'k, E, O> {
+struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
     given: &'k O,
     launches: Vec<Launched>,
 }
 
-impl<E: Operands, O: OperandsFor<E>> Multiplies for Parts<'_, E, O> {
-    fn ready(&mut self, part: &Part<'_>) -> Result<()> {
+impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {
+    fn ready(&mut self, part: &ProductPart<'_>) -> Result<()> {
         self.kernels.ready(part)
     }
 
@@ -268,7 +280,7 @@ impl<E: Operands, O: OperandsFor<E>> Multiplies for Parts<'_, E, O> {
         self.kernels.ask()
     }
 
-    fn multiply(&mut self, part: Part<'_>) -> Result<()> {
+    fn multiply(&mut self, part: ProductPart<'_>) -> Result<()> {
         self.launches.push(self.kernels.launch(part, self.given)?);
         Ok(())
     }
@@ -287,7 +299,7 @@ pub(crate) fn sums_alike(spec: &SgemmSpec) -> bool {
 fn row<E>(
     table: &SgemmTable<E>,
     rank: &Rank,
-    [a, _, c]: [&WorldLayout; 3],
+    [a, _, c]: [&Distribution; 3],
     lies: Option<Layout>,
 ) -> Result<String> {
     let lies = lies.unwrap_or(Layout::Nn);
@@ -320,15 +332,15 @@ pub(crate) fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
 
 /// What the caller has said of how A and B are stored, and of the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct CallOptions {
     pub(crate) lies: Option<Layout>,
-    pub(crate) way: Option<Way>,
+    pub(crate) strategy: Option<Strategy>,
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lies, way } = self;
+        let Self { lies, strategy } = self;
         lies.map_or(Ok(()), |lies| write!(f, " stored as {lies}"))?;
-        way.map_or(Ok(()), |way| write!(f, ", {way}"))
+        strategy.map_or(Ok(()), |strategy| write!(f, ", {strategy}"))
     }
 }

@@ -1,11 +1,11 @@
 //! What ranks say to one another, by whatever way it goes.
 //!
 //! A message is for one rank and has a [`Tag`]; those of one tag, from one rank to another, come in the order in which
-//! they were sent, and others may overtake them. A world breaks once: the first [`Broken`] is what every call on every
+//! they were sent, and others may overtake them. A world breaks once: the first [`RankLoss`] is what every call on every
 //! rank returns from then on, whatever came before it and has not been taken. What breaks it is a rank that goes without
-//! [leaving](Wire::leave), a [`Wire::abort`], and a [`Wire::take`] that cannot have what it asks for.
+//! [leaving](Channel::leave), a [`Channel::abort`], and a [`Channel::take`] that cannot have what it asks for.
 
-use super::error::{Lost, WorldError};
+use super::error::{LossReason, WorldError};
 use std::fmt;
 use std::time::Instant;
 
@@ -21,14 +21,14 @@ impl fmt::Display for Tag {
 
 /// A rank that is lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct RankLoss {
     /// Which one.
     pub(crate) rank: usize,
     /// What is known of it.
-    pub(crate) why: Lost,
+    pub(crate) why: LossReason,
 }
 
-impl Broken {
+impl RankLoss {
     /// What a user is told of it, by a rank that was doing something, as in `gathering rows of A`.
     pub(crate) fn at(self, doing: &str) -> WorldError {
         WorldError::RankLost { rank: self.rank, doing: doing.to_owned(), why: self.why }
@@ -36,8 +36,8 @@ impl Broken {
 }
 
 /// Whether no rank has been lost, as a rank is told that was doing something.
-pub(crate) fn held(wire: &dyn Wire, doing: &str) -> Result<(), WorldError> {
-    wire.broken().map_or(Ok(()), |broken| Err(broken.at(doing)))
+pub(crate) fn held(channel: &dyn Channel, doing: &str) -> Result<(), WorldError> {
+    channel.broken().map_or(Ok(()), |broken| Err(broken.at(doing)))
 }
 
 /// Who keeps one waiting that waits for a rank: that rank, or who that one waits for itself, and so on; the first where they wait
@@ -62,9 +62,9 @@ pub(crate) fn last_in_chain(
 ///
 /// Any thread may call, but one at a time takes: what a rank waits for is one thing.
 ///
-/// An end that is dropped before its rank has left is that of a rank that is [gone](Lost::Gone). So is one whose thread
+/// An end that is dropped before its rank has left is that of a rank that is [gone](LossReason::Gone). So is one whose thread
 /// panics, where the thread alone holds it.
-pub(crate) trait Wire: Send + Sync {
+pub(crate) trait Channel: Send + Sync {
     /// Whose end it is.
     fn rank(&self) -> usize;
 
@@ -73,17 +73,17 @@ pub(crate) trait Wire: Send + Sync {
 
     /// Hands over a message, to this rank itself too; does not wait for who is to have it. What is sent to a rank that
     /// has left is lost, and nobody is told.
-    fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken>;
+    fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), RankLoss>;
 
     /// The next message of a rank under a tag. Where none has come by the deadline, that rank is late, and where none
     /// can come any more it has finished: the world is broken by either.
-    fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, Broken>;
+    fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, RankLoss>;
 
     /// The first rank that was lost, for those that wait for something else meanwhile.
-    fn broken(&self) -> Option<Broken>;
+    fn broken(&self) -> Option<RankLoss>;
 
     /// Tells all ranks that one is lost; more often this one, which has failed. Only the first counts.
-    fn abort(&self, broken: Broken);
+    fn abort(&self, broken: RankLoss);
 
     /// This rank needs nobody any more: whoever waits for it is told, and nobody else. It neither sends nor takes after
     /// that.

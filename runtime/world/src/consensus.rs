@@ -5,8 +5,8 @@
 //! - 1) messages, and no rank is done before all have begun.
 
 use super::codec::{Decoder, put_bytes, put_list};
-use super::error::{Lost, WorldError};
-use crate::channel::{Broken, Tag, Wire};
+use super::error::{LossReason, WorldError};
+use crate::channel::{Channel, RankLoss, Tag};
 use std::time::Instant;
 
 /// What every rank has given, by rank, for every rank.
@@ -14,46 +14,46 @@ use std::time::Instant;
 /// # Errors
 /// [`WorldError::RankLost`], with what this rank is `doing`.
 pub(crate) fn gather_all(
-    wire: &dyn Wire,
+    channel: &dyn Channel,
     tag: Tag,
     doing: &str,
     bytes: Vec<u8>,
     deadline: Instant,
 ) -> Result<Vec<Vec<u8>>, WorldError> {
-    gather(wire, tag, bytes, deadline).map_err(|broken| broken.at(doing))
+    gather(channel, tag, bytes, deadline).map_err(|broken| broken.at(doing))
 }
 
 fn gather(
-    wire: &dyn Wire,
+    channel: &dyn Channel,
     tag: Tag,
     bytes: Vec<u8>,
     deadline: Instant,
-) -> Result<Vec<Vec<u8>>, Broken> {
-    let ranks = wire.ranks();
-    if wire.rank() == 0 {
+) -> Result<Vec<Vec<u8>>, RankLoss> {
+    let ranks = channel.ranks();
+    if channel.rank() == 0 {
         let mut all = vec![bytes];
         for from in 1..ranks {
-            all.push(wire.take(from, tag, deadline)?);
+            all.push(channel.take(from, tag, deadline)?);
         }
         let mut message = Vec::new();
         put_list(&mut message, &all, |to, bytes| put_bytes(to, bytes));
         for to in 1..ranks {
-            wire.send(to, tag, message.clone())?;
+            channel.send(to, tag, message.clone())?;
         }
         return Ok(all);
     }
-    wire.send(0, tag, bytes)?;
-    let message = wire.take(0, tag, deadline)?;
+    channel.send(0, tag, bytes)?;
+    let message = channel.take(0, tag, deadline)?;
     let mut decoder = Decoder::new(&message);
     let all = decoder.list(|item| Some(item.bytes()?.to_vec()));
     match all.filter(|all| all.len() == ranks && decoder.end().is_some()) {
         Some(all) => Ok(all),
         None => {
             let text =
-                format!("what it said to rank {} is not what all ranks have given", wire.rank());
-            let broken = Broken { rank: 0, why: Lost::Failed(text) };
-            wire.abort(broken.clone());
-            Err(wire.broken().unwrap_or(broken))
+                format!("what it said to rank {} is not what all ranks have given", channel.rank());
+            let broken = RankLoss { rank: 0, why: LossReason::Failed(text) };
+            channel.abort(broken.clone());
+            Err(channel.broken().unwrap_or(broken))
         }
     }
 }
@@ -65,7 +65,7 @@ fn gather(
 /// [`WorldError::Mismatch`] over the first text that is another one, with the lowest rank that has other texts than rank 0: the
 /// same error on all ranks. The world is not broken by it. [`WorldError::RankLost`] where a rank did not come.
 pub(crate) fn agree(
-    wire: &dyn Wire,
+    channel: &dyn Channel,
     tag: Tag,
     said: &[(&str, &str)],
     is_ready: bool,
@@ -76,7 +76,7 @@ pub(crate) fn agree(
     let mut message = Vec::new();
     put_list(&mut message, said, |to, (_, value)| put_bytes(to, value.as_bytes()));
     put_bytes(&mut message, READY[usize::from(is_ready)]);
-    let all: Vec<(Vec<String>, bool)> = gather_all(wire, tag, &doing, message, deadline)?
+    let all: Vec<(Vec<String>, bool)> = gather_all(channel, tag, &doing, message, deadline)?
         .iter()
         .map(|message| heard(message).unwrap_or_else(|| (vec![lossy(message)], false)))
         .collect();

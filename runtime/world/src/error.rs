@@ -1,6 +1,6 @@
 //! What can go wrong between ranks.
 
-use super::{LayoutError, ScheduleFault};
+use super::{DistributionError, ScheduleFault};
 use cudarc::driver::DriverError;
 use gemm_dsl::error::SpecErrors;
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -67,7 +67,7 @@ pub enum WorldError {
         /// What this rank was at.
         doing: String,
         /// What is known of it.
-        why: Lost,
+        why: LossReason,
     },
     /// Ranks that do not do the same.
     #[error(
@@ -129,7 +129,7 @@ pub enum WorldError {
     },
     /// A layout that is not for these ranks.
     #[error(transparent)]
-    Layout(#[from] LayoutError),
+    Distribution(#[from] DistributionError),
     /// There is no schedule of a product of such matrices on so many ranks.
     #[error(transparent)]
     Schedule(#[from] ScheduleFault),
@@ -250,7 +250,7 @@ pub enum WorldError {
 /// What is known of a rank that was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Lost {
+pub enum LossReason {
     /// Its connection is closed, as that of a process that has ended is.
     Gone,
     /// Nothing has come of it for so long.
@@ -263,7 +263,7 @@ pub enum Lost {
     Deadlock(String),
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gone => {
@@ -330,8 +330,8 @@ fn version(number: u32) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
-impl From<LayoutError> for Error {
-    fn from(error: LayoutError) -> Self {
+impl From<DistributionError> for Error {
+    fn from(error: DistributionError) -> Self {
         Self::World(error.into())
     }
 }

@@ -7,13 +7,13 @@ use std::thread::Scope;
 
 /// The ranks of this process whose devices NCCL connects.
 #[cfg(feature = "nccl")]
-pub(crate) struct Watched {
-    of: Option<Watch>,
+pub(crate) struct FailureWatch {
+    of: Option<WatchTarget>,
 }
 
 #[cfg(feature = "nccl")]
-struct Watch {
-    wire: std::sync::Arc<dyn crate::channel::Wire>,
+struct WatchTarget {
+    channel: std::sync::Arc<dyn crate::channel::Channel>,
     /// The number of the first rank of this process.
     first: usize,
     all: std::sync::Arc<crate::transport::Communicators>,
@@ -22,13 +22,13 @@ struct Watch {
 }
 
 #[cfg(feature = "nccl")]
-impl Watched {
-    pub(crate) fn of(ends: &[End]) -> Self {
+impl FailureWatch {
+    pub(crate) fn new(ends: &[End]) -> Self {
         use crate::transport::Links;
         let of = ends.iter().find_map(|end| match &end.links {
-            Links::Nccl(nccl) => Some(Watch {
-                wire: std::sync::Arc::clone(&end.wire),
-                first: end.wire.rank(),
+            Links::Nccl(nccl) => Some(WatchTarget {
+                channel: std::sync::Arc::clone(&end.channel),
+                first: end.channel.rank(),
                 all: nccl.all(),
                 ended: std::sync::Arc::default(),
             }),
@@ -42,25 +42,25 @@ impl Watched {
     /// # Errors
     /// Where the system has no thread for it.
     pub(crate) fn watch<'s>(&self, scope: &'s Scope<'s, '_>) -> io::Result<()> {
-        use super::error::Lost;
-        use crate::channel::Broken;
+        use super::error::LossReason;
+        use crate::channel::RankLoss;
         use std::sync::atomic::Ordering;
         use std::thread::Builder;
         use std::time::Duration;
         /// How soon a loss is seen.
         const OFTEN: Duration = Duration::from_millis(20);
-        let Some(Watch { wire, first, all, ended }) = &self.of else { return Ok(()) };
-        let (wire, first, all, ended) = (wire.clone(), *first, all.clone(), ended.clone());
+        let Some(WatchTarget { channel, first, all, ended }) = &self.of else { return Ok(()) };
+        let (channel, first, all, ended) = (channel.clone(), *first, all.clone(), ended.clone());
         let look_on = move || {
             while !ended.load(Ordering::Acquire) {
-                if wire.broken().is_none()
+                if channel.broken().is_none()
                     && let Some((place, error)) = all.failed()
                 {
                     // The numbers of the ranks of a process follow one another.
                     let rank = first + place;
-                    wire.abort(Broken { rank, why: Lost::Failed(error.to_string()) });
+                    channel.abort(RankLoss { rank, why: LossReason::Failed(error.to_string()) });
                 }
-                if wire.broken().is_some() {
+                if channel.broken().is_some() {
                     return all.abort();
                 }
                 std::thread::sleep(OFTEN);
@@ -81,11 +81,11 @@ impl Watched {
 
 /// Where there is no NCCL nothing waits for ever.
 #[cfg(not(feature = "nccl"))]
-pub(crate) struct Watched;
+pub(crate) struct FailureWatch;
 
 #[cfg(not(feature = "nccl"))]
-impl Watched {
-    pub(crate) fn of(_: &[End]) -> Self {
+impl FailureWatch {
+    pub(crate) fn new(_: &[End]) -> Self {
         Self
     }
 

@@ -1,6 +1,6 @@
 //! What has come to a rank, and what it knows of the others. Data, without a lock: whoever has it waits for what comes.
 
-use crate::channel::{Broken, Tag};
+use crate::channel::{RankLoss, Tag};
 use std::collections::{HashMap, VecDeque};
 
 /// The messages of a rank that have come and were not taken.
@@ -10,7 +10,7 @@ pub(crate) struct Inbox {
     /// By who sent them, and under which tag. None of the queues is empty: tags come and go.
     messages: HashMap<(usize, Tag), VecDeque<Vec<u8>>>,
     left: Vec<bool>,
-    broken: Option<Broken>,
+    broken: Option<RankLoss>,
 }
 
 /// What there is for one who asks for the next message of a rank under a tag.
@@ -23,7 +23,7 @@ pub(crate) enum Next {
     /// Nothing, and its rank has left.
     Left,
     /// Nothing any more: a rank was lost.
-    Broken(Broken),
+    RankLoss(RankLoss),
 }
 
 impl Inbox {
@@ -60,7 +60,7 @@ impl Inbox {
     }
 
     /// A rank was lost. Whether it is the first.
-    pub(crate) fn lose(&mut self, broken: Broken) -> bool {
+    pub(crate) fn lose(&mut self, broken: RankLoss) -> bool {
         let first = self.broken.is_none();
         if first {
             self.broken = Some(broken);
@@ -70,14 +70,14 @@ impl Inbox {
     }
 
     /// The first rank that was lost.
-    pub(crate) fn broken(&self) -> Option<&Broken> {
+    pub(crate) fn broken(&self) -> Option<&RankLoss> {
         self.broken.as_ref()
     }
 
     /// The next message of a rank under a tag.
     pub(crate) fn next(&mut self, from: usize, tag: Tag) -> Next {
         if let Some(broken) = &self.broken {
-            return Next::Broken(broken.clone());
+            return Next::RankLoss(broken.clone());
         }
         let Some(queue) = self.messages.get_mut(&(from, tag)) else {
             return if self.has_left(from) { Next::Left } else { Next::Nothing };
@@ -93,12 +93,12 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::{Inbox, Next};
-    use crate::channel::{Broken, Tag};
-    use crate::error::Lost;
+    use crate::channel::{RankLoss, Tag};
+    use crate::error::LossReason;
 
     #[test]
     fn nothing_is_kept_that_nobody_can_take() {
-        let broken = Broken { rank: 1, why: Lost::Gone };
+        let broken = RankLoss { rank: 1, why: LossReason::Gone };
         let ends: [&dyn Fn(&mut Inbox); 3] =
             [&|inbox| inbox.leave(0), &|inbox| assert!(inbox.lose(broken.clone())), &|inbox| {
                 while let Next::Message(_) = inbox.next(1, Tag(3)) {}

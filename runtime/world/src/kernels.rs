@@ -1,10 +1,10 @@
 //! Which kernel multiplies the parts of a product, and what it is given.
 
 use super::call::sums_alike;
-use super::rank::Talk;
-use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
-use crate::execution::Part;
-use crate::selection::KnownProduct;
+use super::rank::CollectiveContext;
+use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use crate::execution::ProductPart;
+use crate::selection::CachedProduct;
 use crate::{Error, Result};
 use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
 use gemm_runtime::Device;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// The kernels of a product that is divided.
 pub(crate) struct Kernels<'k, E> {
     device: Device,
-    talk: &'k Talk,
+    collective: &'k CollectiveContext,
     spec: Cow<'k, SgemmSpec>,
     /// The lines of its kernels, if they were made before.
     made: Option<&'k [String; 2]>,
@@ -34,7 +34,7 @@ pub(crate) struct Kernels<'k, E> {
     is_made_for: bool,
     /// What planes are to be made of before all ranks are asked whether theirs hold all numbers: what this rank has of A, turned,
     /// and of B.
-    own: Option<[Own<'k>; 2]>,
+    own: Option<[SplitSource<'k>; 2]>,
     /// The planes of these, where tensor cores multiply them.
     planes: [Option<PreparedMatrix<'k>>; 2],
     /// For parts that lie as whole matrices do, and for those between whose rows something lies: none before it is known
@@ -47,7 +47,7 @@ pub(crate) struct Kernels<'k, E> {
 }
 
 /// What planes are made of.
-struct Own<'k> {
+struct SplitSource<'k> {
     /// None of no elements.
     view: Option<MatrixRef<'k>>,
     /// Planes of the product before, for the memory that they take.
@@ -60,15 +60,15 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// [`ask`](Self::ask).
     pub(crate) fn new(
         rank: &mut Rank,
-        talk: &'k Talk,
-        known: &'k KnownProduct,
+        collective: &'k CollectiveContext,
+        known: &'k CachedProduct,
         (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
         late: bool,
     ) -> Result<Self> {
-        let KnownProduct { spec, is_made_for, stored, kernels, .. } = known;
+        let CachedProduct { spec, is_made_for, transposition, kernels, .. } = known;
         let mut all = Self {
             device: rank.device().clone(),
-            talk,
+            collective,
             spec: Cow::Borrowed(spec),
             made: kernels.as_ref(),
             is_made_for: *is_made_for,
@@ -81,9 +81,9 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if !spec.loses_as_a_whole() {
             all.make()?;
         } else if !late {
-            let (of_a, of_b) = (stored.part(Side::A, a), stored.part(Side::B, b));
+            let (of_a, of_b) = (transposition.part(Factor::A, a), transposition.part(Factor::B, b));
             let [spare_a, spare_b] = mem::take(&mut rank.planes);
-            let own = |of: &Sharded, view, spare| Own {
+            let own = |of: &Sharded, view, spare| SplitSource {
                 view: (!of.block().is_empty()).then_some(view),
                 spare,
             };
@@ -103,10 +103,11 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// Asks whether some rank has a number that its planes do not hold: then all sums are made in `f32`.
     pub(crate) fn ask(&mut self) -> Result<()> {
         if let Some(own) = self.own.take() {
-            let begin = |Own { view, spare }| -> gemm_runtime::Result<Option<Preparing<'k>>> {
-                let begin = |view| self.device.begin_planes(self.spec.arith, &view, spare);
-                view.map(begin).transpose()
-            };
+            let begin =
+                |SplitSource { view, spare }| -> gemm_runtime::Result<Option<Preparing<'k>>> {
+                    let begin = |view| self.device.begin_planes(self.spec.arith, &view, spare);
+                    view.map(begin).transpose()
+                };
             let [a, b] = own.map(begin);
             let (a, b) = (a?, b?);
             // Both are on their way before either is waited for.
@@ -123,7 +124,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
 
     /// The same, where this rank knows of its own.
     fn ask_of(&mut self, has_lost: bool) -> Result<()> {
-        if self.talk.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
+        if self.collective.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
             self.spec = Cow::Owned(self.spec.in_f32());
             self.made = None;
             self.are_others = true;
@@ -173,7 +174,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
 
     /// Has what launches the product of a part, or as much of it as is known before all have been asked for their numbers: then all
     /// exchanges are over.
-    pub(crate) fn ready(&self, part: &Part<'_>) -> Result<()> {
+    pub(crate) fn ready(&self, part: &ProductPart<'_>) -> Result<()> {
         let programs = self.device.programs();
         let mut used = Vec::new();
         if let Some(kernels) = &self.kernels {
@@ -203,11 +204,11 @@ impl<'k, E: Operands> Kernels<'k, E> {
     /// Launches the product of a part.
     pub(crate) fn launch<O: OperandsFor<E>>(
         &mut self,
-        part: Part<'_>,
+        part: ProductPart<'_>,
         given: &O,
     ) -> Result<Launched> {
         let is_padded = part.is_padded();
-        let Part { a, b, mut c, of_c, is_own } = part;
+        let ProductPart { a, b, mut c, of_c, is_own } = part;
         if self.kernels.is_none() {
             let of = |view: &MatrixRef<'_>| {
                 let is_empty = view.rows() == 0 || view.cols() == 0;
@@ -222,7 +223,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         };
         let kernel = if is_padded { pitched } else { packed };
         let (of_a, of_b) = self.planes_of(is_own);
-        let call = kernel.call_with(&self.device, Cut { given, of_c, c: self.c });
+        let call = kernel.call_with(&self.device, OperandSlice { given, of_c, c: self.c });
         let launched = match (of_a, of_b) {
             (None, None) => call.launch(&a, &b, &mut c),
             (Some(a), None) => call.launch(&a, &b, &mut c),
@@ -237,29 +238,29 @@ impl<'k, E: Operands> Kernels<'k, E> {
 /// each then has to be asked when it has all that it needs.
 pub(crate) fn asks_late(
     spec: &SgemmSpec,
-    layouts: &Layouts,
+    distributions: &Distributions,
     ranks: usize,
 ) -> Result<bool, WorldError> {
     if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
         return Ok(false);
     }
-    let Layouts { a, b, .. } = layouts;
+    let Distributions { a, b, .. } = distributions;
     let cuts_row = |block: &Block| !block.is_empty() && block.cols.len() < a.cols;
     let cuts_column = |block: &Block| !block.is_empty() && block.rows.len() < b.rows;
     Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))
 }
 
 /// What is given beside the matrices, cut to a part of what a rank has of C.
-struct Cut<'o, O> {
+struct OperandSlice<'o, O> {
     given: &'o O,
     of_c: Block,
     /// The extents of what the rank has.
     c: [usize; 2],
 }
 
-impl<E, O: OperandsFor<E>> OperandsFor<E> for Cut<'_, O> {}
+impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
 
-impl<O: sealed::GiveAll> sealed::GiveAll for Cut<'_, O> {
+impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
     fn give_all(&self, operands: &[SgemmOperand]) -> gemm_runtime::Result<Beside<'_>> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;

@@ -3,16 +3,16 @@
 //!
 //! ```
 //! use gemm_runtime::{SgemmKernel, sgemm_kernel};
-//! use gemm_world::{Layout, OnRank, World};
+//! use gemm_world::{Distribution, OnRank, World};
 //!
 //! const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2);
 //!
 //! let (m, n, k) = (20, 24, 9);
 //! let products = World::simulated(3)?.run(|rank| {
 //!     // Once on each rank, in a thread of its own. Each loads the part that it has.
-//!     let a = rank.load(&Layout::rows(m, k), |block| Ok(vec![1.0; block.len()]))?;
-//!     let b = rank.load(&Layout::cols(k, n), |block| Ok(vec![2.0; block.len()]))?;
-//!     let mut c = rank.alloc(&Layout::cols(m, n))?;
+//!     let a = rank.load(&Distribution::rows(m, k), |block| Ok(vec![1.0; block.len()]))?;
+//!     let b = rank.load(&Distribution::cols(k, n), |block| Ok(vec![2.0; block.len()]))?;
+//!     let mut c = rank.alloc(&Distribution::cols(m, n))?;
 //!     GEMM.on(rank).launch(&a, &b, &mut c)?;
 //!     rank.gather(&c, 0)
 //! })?;
@@ -20,7 +20,7 @@
 //! # Ok::<(), gemm_world::Error>(())
 //! ```
 //!
-//! The words: a [`World`] is all [`Rank`]s, each of which has a device. A [`Layout`] says how a matrix is dealt out, and a
+//! The words: a [`World`] is all [`Rank`]s, each of which has a device. A [`Distribution`] says how a matrix is dealt out, and a
 //! [`Sharded`] is one rank's part of it. What ranks do for a product is a [`Schedule`], which is data, and is checked before
 //! it is used.
 //!
@@ -30,12 +30,12 @@
 //! number of them, simulated or not. No sum is left to whoever carries the data.
 //!
 //! **Faults.** A rank that fails, panics, ends or is late is an error on all others, [`WorldError::RankLost`], within the
-//! [patience](World::patience) of the world; ranks of a job that do not meet are [`WorldError::Rendezvous`]. Launches return before
+//! [patience](World::timeout) of the world; ranks of a job that do not meet are [`WorldError::Rendezvous`]. Launches return before
 //! their work is done: what it writes is good when a later call of all ranks, or [`World::run`], has returned without an error.
 //!
 //! # Environment
 //!
-//! * `GEMM_CARRY`: the transport ([`Carry`]); `GEMM_MEETING`: how long the ranks of a job wait for one another.
+//! * `GEMM_CARRY`: the transport ([`TransportKind`]); `GEMM_MEETING`: how long the ranks of a job wait for one another.
 //! * `GEMM_NCCL_PATH`: the NCCL library or a directory that holds it; else the loader's path, the Python wheels
 //!   `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read with the feature `nccl` alone.
 
@@ -71,18 +71,18 @@ mod transport;
 mod transposition;
 
 pub use call::{OnRank, ShardedCall, ShardedLaunch};
-pub use error::{Error, Lost, Result, WorldError};
+pub use error::{Error, LossReason, Result, WorldError};
 pub use mailbox::{Delivery, Fault, FaultKind};
 pub use plan::{
-    Block, Chosen, Cut, Estimate, Exchange, Gpu, Hosts, Layout, LayoutError, Layouts, Link,
-    Machine, Move, Place, Planes, Rate, Schedule, ScheduleFault, Side, Size, Split, Step, Tile,
-    VerifiedSchedule, Way,
+    Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
+    Hosts, Link, Machine, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
+    Splits, Step, Strategy, Tile, VerifiedSchedule,
 };
 pub use rank::Rank;
 pub use reduce::{ShardedFor, ShardedReduce};
 pub use run::World;
 pub use sharded::Sharded;
-pub use transport::Carry;
+pub use transport::TransportKind;
 
 // For the test of that name.
 #[cfg(feature = "nccl")]

@@ -18,10 +18,10 @@ mod post;
 
 pub use delivery::{Delivery, Fault, FaultKind};
 
-use super::error::Lost;
-use crate::channel::{Broken, Tag, Wire};
+use super::error::LossReason;
+use crate::channel::{Channel, RankLoss, Tag};
 use delivery::corrupt;
-use post::{Post, State};
+use post::{Post, PostState};
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_micros(200);
 const MOMENT: Duration = Duration::from_micros(50);
 
 /// The ends of all ranks, in their order. Where each has a processor it looks out for what it waits for, for a moment.
-pub(crate) fn mailboxes(ranks: usize, delivery: Delivery) -> Vec<Arc<dyn Wire>> {
+pub(crate) fn mailboxes(ranks: usize, delivery: Delivery) -> Vec<Arc<dyn Channel>> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     mailboxes_that(ranks, delivery, ranks < processors)
 }
@@ -44,9 +44,9 @@ pub(crate) fn mailboxes_that(
     ranks: usize,
     delivery: Delivery,
     look_out: bool,
-) -> Vec<Arc<dyn Wire>> {
+) -> Vec<Arc<dyn Channel>> {
     let post = Arc::new(Post::new(ranks, delivery, look_out));
-    let end = |rank| Arc::new(Mailbox { rank, post: Arc::clone(&post) }) as Arc<dyn Wire>;
+    let end = |rank| Arc::new(Mailbox { rank, post: Arc::clone(&post) }) as Arc<dyn Channel>;
     (0..ranks).map(end).collect()
 }
 
@@ -59,42 +59,42 @@ struct Mailbox {
 
 impl Mailbox {
     /// Counts a call, and does what the plan of faults has for it: whether its message changes.
-    fn call(&self) -> Result<bool, Broken> {
+    fn call(&self) -> Result<bool, RankLoss> {
         let faults = self.post.lock().call(self.rank);
         let mut corrupts = false;
         for fault in faults {
             match fault {
                 FaultKind::Delay(time) => thread::sleep(time),
                 FaultKind::Corrupt => corrupts = true,
-                FaultKind::Die => return Err(self.fail(Lost::Gone)),
-                FaultKind::Fail(with) => return Err(self.fail(Lost::Failed(with))),
+                FaultKind::Die => return Err(self.fail(LossReason::Gone)),
+                FaultKind::Fail(with) => return Err(self.fail(LossReason::Failed(with))),
             }
         }
         Ok(corrupts)
     }
 
     /// This rank is lost.
-    fn fail(&self, why: Lost) -> Broken {
-        self.post.lose(&mut self.post.lock(), Broken { rank: self.rank, why })
+    fn fail(&self, why: LossReason) -> RankLoss {
+        self.post.lose(&mut self.post.lock(), RankLoss { rank: self.rank, why })
     }
 
     /// Why this rank can say nothing to another one, or hear nothing of it.
-    fn is_impossible(&self, state: &State, other: usize) -> Option<Broken> {
+    fn is_impossible(&self, state: &PostState, other: usize) -> Option<RankLoss> {
         if let Some(broken) = state.broken() {
             return Some(broken.clone());
         }
         let why = if state.has_left(self.rank) {
-            Lost::Finished
+            LossReason::Finished
         } else if other >= self.ranks() {
-            Lost::Failed(format!("it spoke to rank {other} in a world of {}", self.ranks()))
+            LossReason::Failed(format!("it spoke to rank {other} in a world of {}", self.ranks()))
         } else {
             return None;
         };
-        Some(Broken { rank: self.rank, why })
+        Some(RankLoss { rank: self.rank, why })
     }
 }
 
-impl Wire for Mailbox {
+impl Channel for Mailbox {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -103,7 +103,7 @@ impl Wire for Mailbox {
         self.post.ranks()
     }
 
-    fn send(&self, to: usize, tag: Tag, mut bytes: Vec<u8>) -> Result<(), Broken> {
+    fn send(&self, to: usize, tag: Tag, mut bytes: Vec<u8>) -> Result<(), RankLoss> {
         let corrupts = self.call()?;
         let mut state = self.post.lock();
         if let Some(broken) = self.is_impossible(&state, to) {
@@ -116,7 +116,7 @@ impl Wire for Mailbox {
         Ok(())
     }
 
-    fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, Broken> {
+    fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, RankLoss> {
         let began = Instant::now();
         let corrupts = self.call()?;
         let mut state = self.post.lock();
@@ -130,11 +130,11 @@ impl Wire for Mailbox {
         Ok(bytes)
     }
 
-    fn broken(&self) -> Option<Broken> {
+    fn broken(&self) -> Option<RankLoss> {
         self.post.lock().broken().cloned()
     }
 
-    fn abort(&self, broken: Broken) {
+    fn abort(&self, broken: RankLoss) {
         self.post.lose(&mut self.post.lock(), broken);
     }
 
@@ -147,7 +147,7 @@ impl Drop for Mailbox {
     fn drop(&mut self) {
         let mut state = self.post.lock();
         if !state.has_left(self.rank) {
-            self.post.lose(&mut state, Broken { rank: self.rank, why: Lost::Gone });
+            self.post.lose(&mut state, RankLoss { rank: self.rank, why: LossReason::Gone });
         }
     }
 }

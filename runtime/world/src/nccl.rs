@@ -1,7 +1,7 @@
 //! NCCL, which carries bytes between GPUs. It is looked for at run time, and no build needs it.
 //!
 //! ```text
-//! Library::load ─ unique_id on one rank, to all by other ways
+//! Library::load ─ unique_id on one rank, to all by other strategies
 //!      └─ Communicator::begin on every rank ─ settle ─┬─ exchange ─ settle ─ … ─ finish
 //!                                                     └─ abort, abort_all, or dropped
 //! ```
@@ -38,7 +38,7 @@ mod memory;
 
 pub use abort::abort_all;
 pub use communicator::{Communicator, KeepGoing};
-pub use exchange::Part;
+pub use exchange::NcclTransfer;
 pub use library::{Library, OLDEST};
 pub use memory::Memory;
 

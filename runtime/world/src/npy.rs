@@ -1,6 +1,6 @@
 //! Matrices from NumPy's `.npy` files, of which each rank reads its own part.
 
-use super::{Block, Layout, Rank, Sharded, Split, WorldError};
+use super::{Block, Distribution, Rank, Sharded, Split, WorldError};
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
 use gemm_sim::{Element, from_bytes};
@@ -72,8 +72,8 @@ impl Rank {
             let remedy = "write it with numpy.save(path, numpy.ascontiguousarray(array))";
             return Err(wrong(format!("it lies column by column: {remedy}")));
         }
-        let layout = Layout { rows, cols, split };
-        self.load(&layout, |block| {
+        let distribution = Distribution { rows, cols, split };
+        self.load(&distribution, |block| {
             let read = read(&mut file, start, cols, block, T::ELEM.size() as usize);
             let bytes = read.map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => wrong("it ends before its data does".to_owned()),

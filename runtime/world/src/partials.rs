@@ -1,9 +1,11 @@
 //! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
 
-use super::rank::Talk;
-use super::{Block, Rank, Side};
+use super::rank::CollectiveContext;
+use super::{Block, Factor, Rank};
 use crate::staging::{area, part};
-use crate::transport::{Begun, Carrier, Leg, Own, Work, carry};
+use crate::transport::{
+    ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
+};
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::ReduceSpec;
@@ -28,25 +30,25 @@ pub(crate) trait Partials {
     fn input(&self) -> AnyInput<'_>;
 
     /// Brings to each rank what it needs of what each has, in a call of its own, and launches `then` what needs it.
-    fn carry(
+    fn exchange(
         &self,
         rank: &Rank,
-        talk: &Talk,
+        collective: &CollectiveContext,
         blocks: [&[Block]; 2],
         then: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()>;
 }
 
 /// Partials of a reduction, with what they are for. The next one that needs the same takes them.
-pub(crate) struct Kept {
+pub(crate) struct PartialBuffers {
     elems: Vec<Elem>,
     lengths: [usize; 2],
     partials: Vec<Box<dyn Partials + Send>>,
 }
 
-impl Kept {
+impl PartialBuffers {
     /// What there is for these elements and blocks: the partials of a reduction before, or new ones.
-    pub(crate) fn of(
+    pub(crate) fn reuse_or_alloc(
         kept: Option<Self>,
         device: &Device,
         elems: &[Elem],
@@ -115,21 +117,21 @@ impl<T: Element> Partials for PartialsOf<T> {
         AnyInput(self)
     }
 
-    fn carry(
+    fn exchange(
         &self,
         rank: &Rank,
-        talk: &Talk,
+        collective: &CollectiveContext,
         [has, needed]: [&[Block]; 2],
         then: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
         let device = &rank.device;
-        let step = Step { partials: self, own: rank.number(), has, needed, then };
-        carry::<T>(device, &rank.links, talk, step)
+        let step = PartialsExchange { partials: self, own: rank.number(), has, needed, then };
+        with_transport::<T>(device, &rank.links, collective, step)
     }
 }
 
 /// The exchange of partials.
-struct Step<'s, T: Element> {
+struct PartialsExchange<'s, T: Element> {
     partials: &'s PartialsOf<T>,
     own: usize,
     has: &'s [Block],
@@ -137,37 +139,38 @@ struct Step<'s, T: Element> {
     then: &'s mut dyn FnMut() -> Result<()>,
 }
 
-impl<T: Element> Work for Step<'_, T> {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
+impl<T: Element> TransportWork for PartialsExchange<'_, T> {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let Self { partials, own, has, needed, then } = self;
-        let side = Side::A;
+        let factor = Factor::A;
         let from = area::<B>(&partials.own, &has[own])?;
         let all = area::<B>(&partials.all, &needed[own])?;
-        let source = Own { side, block: has[own].clone(), area: from.clone() };
-        carrier.start(on.backend, &[source])?;
-        let mut legs = Vec::new();
+        let source = OwnBlock { factor, block: has[own].clone(), area: from.clone() };
+        transport.start(on.backend, &[source])?;
+        let mut transfers = Vec::new();
         for (rank, block) in has.iter().enumerate() {
             let block = block.and(&needed[own]);
             if block.is_empty() {
                 continue;
             }
             let to = part(&all, &needed[own], &block)?;
-            legs.push(match rank == own {
-                true => Leg::Copy { from: part(&from, &has[own], &block)?, to },
-                false => Leg::Receive { from: rank, block, to },
+            transfers.push(match rank == own {
+                true => Transfer::Copy { from: part(&from, &has[own], &block)?, to },
+                false => Transfer::Receive { from: rank, block, to },
             });
         }
         for (rank, block) in needed.iter().enumerate().filter(|(rank, _)| *rank != own) {
             let block = block.and(&has[own]);
             if !block.is_empty() {
-                legs.push(Leg::Send { to: rank, from: part(&from, &has[own], &block)? });
+                transfers.push(Transfer::Send { to: rank, from: part(&from, &has[own], &block)? });
             }
         }
-        carrier.begin(on.backend, Begun { exchange: 0, side, legs, behind: false })?;
-        carrier.wait(on.backend, 0)?;
+        transport
+            .begin(on.backend, ExchangeStart { exchange: 0, factor, transfers, behind: false })?;
+        transport.wait(on.backend, 0)?;
         // Before the others are waited for, who may still fetch what this rank has.
         then()?;
-        carrier.end(on.backend)
+        transport.end(on.backend)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What each rank has along the axes of what a reduction folds.
 
 use super::error::impossible;
-use super::{Block, Layout, WorldError};
+use super::{Block, Distribution, WorldError};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::internal::Gpu;
@@ -13,8 +13,8 @@ use gemm_runtime::internal::{Batch, Shape};
 use std::ops::Range;
 
 /// What all ranks have.
-pub(crate) struct Cuts {
-    pub(crate) of_ranks: Vec<Has>,
+pub(crate) struct Partition {
+    pub(crate) of_ranks: Vec<AxisRanges>,
     /// Elements of a result.
     pub(crate) total: usize,
     /// How matrices lie in the one that is dealt out, where their columns are folded.
@@ -22,13 +22,13 @@ pub(crate) struct Cuts {
 }
 
 /// What a rank has along each axis: that of results before the one that is folded, that one, and that of results behind it.
-pub(crate) struct Has {
+pub(crate) struct AxisRanges {
     pub(crate) outer: Range<usize>,
     pub(crate) folded: Range<usize>,
     pub(crate) inner: Range<usize>,
 }
 
-impl Has {
+impl AxisRanges {
     /// Whether it has a part of no result.
     pub(crate) fn is_idle(&self) -> bool {
         self.outer.is_empty() || self.inner.is_empty()
@@ -56,36 +56,39 @@ pub(crate) enum Matrices {
 }
 
 /// What each of so many ranks has of what is dealt out so; `extents` are those of an array of three axes.
-pub(crate) fn cuts(
+pub(crate) fn partition(
     spec: &ReduceSpec,
-    layout: &Layout,
+    distribution: &Distribution,
     extents: Option<[usize; 3]>,
     ranks: usize,
-) -> Result<Cuts> {
-    let shards = layout.shards(ranks).map_err(WorldError::Layout)?;
-    let cols = layout.cols;
-    let matrices = matrices(spec.over, layout, extents)?;
+) -> Result<Partition> {
+    let shards = distribution.shards(ranks).map_err(WorldError::Distribution)?;
+    let cols = distribution.cols;
+    let matrices = matrices(spec.over, distribution, extents)?;
     let total = match spec.over {
-        Over::All => layout.rows.checked_mul(cols).ok_or_else(|| {
+        Over::All => distribution.rows.checked_mul(cols).ok_or_else(|| {
             Error::Device(gemm_runtime::Error::TooLarge {
-                what: format!("the layout `{layout}` is of {}·{cols} elements", layout.rows),
+                what: format!(
+                    "the layout `{distribution}` is of {}·{cols} elements",
+                    distribution.rows
+                ),
                 limit: usize::MAX as u64,
                 remedy: "Use smaller extents",
             })
         })?,
         Over::Rows => cols,
-        Over::Columns => layout.rows,
+        Over::Columns => distribution.rows,
         Over::Middle | Over::Segments => extents.map_or(0, |[_, middle, _]| middle),
     };
     let of_rank = |block: Block| {
         let Block { rows, cols: own } = block;
-        let all = |folded| Has { outer: 0..1, folded, inner: 0..1 };
+        let all = |folded| AxisRanges { outer: 0..1, folded, inner: 0..1 };
         if let Some(matrices) = matrices {
-            return of_matrices(layout, matrices, total, [rows, own]);
+            return of_matrices(distribution, matrices, total, [rows, own]);
         }
         Ok(match spec.over {
-            Over::Rows => Has { outer: rows, folded: own, inner: 0..1 },
-            Over::Columns => Has { outer: 0..1, folded: rows, inner: own },
+            Over::Rows => AxisRanges { outer: rows, folded: own, inner: 0..1 },
+            Over::Columns => AxisRanges { outer: 0..1, folded: rows, inner: own },
             _ if rows.is_empty() || own.is_empty() => all(0..0),
             _ if own.len() == cols => all(rows.start * cols..rows.end * cols),
             _ if rows.len() == 1 => {
@@ -94,19 +97,23 @@ pub(crate) fn cuts(
             }
             _ => {
                 return Err(impossible(
-                    format!("a fold of all elements of `{layout}`"),
+                    format!("a fold of all elements of `{distribution}`"),
                     "the elements of a rank follow one another where it has whole rows, or a part of one",
                 ));
             }
         })
     };
-    let of_ranks = shards.into_iter().map(of_rank).collect::<Result<Vec<Has>>>()?;
-    Ok(Cuts { of_ranks, total, matrices })
+    let of_ranks = shards.into_iter().map(of_rank).collect::<Result<Vec<AxisRanges>>>()?;
+    Ok(Partition { of_ranks, total, matrices })
 }
 
 /// How the matrices lie whose columns are folded; none for other reductions.
-fn matrices(over: Over, layout: &Layout, extents: Option<[usize; 3]>) -> Result<Option<Matrices>> {
-    let (has, is_middle) = ((layout.rows, layout.cols), over == Over::Middle);
+fn matrices(
+    over: Over,
+    distribution: &Distribution,
+    extents: Option<[usize; 3]>,
+) -> Result<Option<Matrices>> {
+    let (has, is_middle) = ((distribution.rows, distribution.cols), over == Over::Middle);
     let [outer, middle, inner] = match extents {
         Some(extents) if is_middle => extents,
         None if is_middle => {
@@ -150,17 +157,18 @@ fn matrices(over: Over, layout: &Layout, extents: Option<[usize; 3]>) -> Result<
             "it is a matrix of outer·middle rows of inner elements, {below}, or of outer rows of middle·inner, {in_rows}"
         ),
     };
-    let what = format!("an array of {outer}x{middle}x{inner} that is dealt out as `{layout}`");
+    let what =
+        format!("an array of {outer}x{middle}x{inner} that is dealt out as `{distribution}`");
     Err(impossible(what, &need))
 }
 
 /// What a rank has of matrices with so many rows, where this is its block.
 fn of_matrices(
-    layout: &Layout,
+    distribution: &Distribution,
     matrices: Matrices,
     middle: usize,
     [rows, cols]: [Range<usize>; 2],
-) -> Result<Has> {
+) -> Result<AxisRanges> {
     let (unit, cut) = match matrices {
         Matrices::Below(height) => (height, &rows),
         Matrices::InRows(width) => (width, &cols),
@@ -170,7 +178,7 @@ fn of_matrices(
     let is_cut = [cut.start, cut.end].iter().any(|end| at(*end) * unit != *end);
     if is_cut && !(rows.is_empty() || cols.is_empty()) {
         let what = format!(
-            "an array that is dealt out as `{layout}`, where a rank has {}..{}",
+            "an array that is dealt out as `{distribution}`, where a rank has {}..{}",
             cut.start, cut.end
         );
         return Err(match matrices {
@@ -190,16 +198,16 @@ fn of_matrices(
     }
     let whole = at(cut.start)..at(cut.end);
     Ok(match matrices {
-        Matrices::Below(_) => Has { outer: whole, folded: 0..middle, inner: cols },
-        Matrices::InRows(0) => Has { outer: rows, folded: 0..middle, inner: 0..0 },
-        Matrices::InRows(width) => Has { outer: rows, folded: whole, inner: 0..width },
+        Matrices::Below(_) => AxisRanges { outer: whole, folded: 0..middle, inner: cols },
+        Matrices::InRows(0) => AxisRanges { outer: rows, folded: 0..middle, inner: 0..0 },
+        Matrices::InRows(width) => AxisRanges { outer: rows, folded: whole, inner: 0..width },
     })
 }
 
-impl Cuts {
+impl Partition {
     /// Whether all have whole results, or none.
     pub(crate) fn are_whole(&self) -> bool {
-        let is_whole = |has: &Has| has.is_idle() || has.folded == (0..self.total);
+        let is_whole = |has: &AxisRanges| has.is_idle() || has.folded == (0..self.total);
         // Where there are no elements, everybody has them all.
         self.total == 0 || self.of_ranks.iter().all(is_whole)
     }
@@ -224,12 +232,12 @@ impl Cuts {
 }
 
 /// A rank's part of what is dealt out, as the matrices that are in it.
-pub(crate) struct Part<'a> {
+pub(crate) struct MatrixInput<'a> {
     pub(crate) of: AnyInput<'a>,
     pub(crate) matrices: Matrices,
 }
 
-impl Part<'_> {
+impl MatrixInput<'_> {
     fn shape(&self, part: Shape) -> Shape {
         let Shape { rows, cols, row_stride, .. } = part;
         match self.matrices {
@@ -247,7 +255,7 @@ impl Part<'_> {
     }
 }
 
-impl Readable for Part<'_> {
+impl Readable for MatrixInput<'_> {
     fn on_gpu<'a>(
         &'a self,
         on: On<'a, Gpu>,

@@ -1,14 +1,14 @@
 //! One of those that work together.
 
-use super::error::{Lost, WorldError, impossible, numbered};
-use super::partials::Kept;
+use super::error::{LossReason, WorldError, impossible, numbered};
+use super::partials::PartialBuffers;
 use super::{Machine, Sharded};
-use crate::channel::{Broken, Tag, Wire, held};
+use crate::channel::{Channel, RankLoss, Tag, held};
 use crate::consensus;
-use crate::recent::Known;
-use crate::reduce::KnownFold;
-use crate::selection::KnownProduct;
-use crate::staging::Rooms;
+use crate::recent::RecentCalls;
+use crate::reduce::CachedReduction;
+use crate::selection::CachedProduct;
+use crate::staging::StagingBuffers;
 use crate::transport::Links;
 use crate::{Error, Result};
 use gemm_runtime::Device;
@@ -27,16 +27,16 @@ use std::time::{Duration, Instant};
 /// them are under way at once.
 pub struct Rank {
     pub(crate) device: Device,
-    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) channel: Arc<dyn Channel>,
     pub(crate) links: Links,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) machine: Machine,
     pub(crate) memory: Option<u64>,
-    pub(crate) rooms: Rooms,
-    pub(crate) products: Known<KnownProduct>,
-    pub(crate) folds: Known<KnownFold>,
+    pub(crate) staging: StagingBuffers,
+    pub(crate) products: RecentCalls<CachedProduct>,
+    pub(crate) folds: RecentCalls<CachedReduction>,
     /// Partials of the reduction before, for the memory that they take.
-    pub(crate) partials: Option<Kept>,
+    pub(crate) partials: Option<PartialBuffers>,
     /// Of the product before, for the memory that they take: those of A and of B.
     pub(crate) planes: [Option<Arc<Planes>>; 2],
     /// How many calls of all ranks there have been.
@@ -46,9 +46,9 @@ pub struct Rank {
 }
 
 /// What the ranks say to one another in one call.
-pub(crate) struct Talk {
-    wire: Arc<dyn Wire>,
-    patience: Duration,
+pub(crate) struct CollectiveContext {
+    channel: Arc<dyn Channel>,
+    timeout: Duration,
     call: u64,
     doing: String,
 }
@@ -56,12 +56,12 @@ pub(crate) struct Talk {
 impl Rank {
     /// Its number, from 0.
     pub fn number(&self) -> usize {
-        self.wire.rank()
+        self.channel.rank()
     }
 
     /// How many ranks there are.
     pub fn ranks(&self) -> usize {
-        self.wire.ranks()
+        self.channel.ranks()
     }
 
     /// The device that its work runs on.
@@ -80,19 +80,19 @@ impl Rank {
     /// [`WorldError::RankLost`]; what the work of the device failed with.
     pub fn barrier(&mut self) -> Result<()> {
         self.device.synchronize()?;
-        let talk = self.talk("waiting for all ranks");
-        talk.agree("which call comes next", "barrier")
+        let collective = self.collective("waiting for all ranks");
+        collective.agree("which call comes next", "barrier")
     }
 
     /// The elements of a matrix at one rank, row after row; none at the others. Where all have it whole, they are those of
     /// that rank.
     ///
     /// ```
-    /// use gemm_world::{Layout, World};
+    /// use gemm_world::{Distribution, World};
     ///
-    /// let layout = Layout::cols(2, 3);
+    /// let distribution = Distribution::cols(2, 3);
     /// let gathered = World::simulated(2)?.run(|rank| {
-    ///     let part = rank.upload(&layout, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    ///     let part = rank.upload(&distribution, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
     ///     rank.gather(&part, 0)
     /// })?;
     /// assert_eq!(gathered, [Some(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), None]);
@@ -103,41 +103,43 @@ impl Rank {
     /// [`WorldError::RankLost`]; [`WorldError::Mismatch`] where ranks are at odds over the layout or over who gets the
     /// elements; [`WorldError::Impossible`] for a rank that is not there; [`Error::OutOfMemory`] where the host has no room.
     pub fn gather<T: Element>(&mut self, part: &Sharded<T>, at: usize) -> Result<Option<Vec<T>>> {
-        let (layout, ranks) = (part.layout().clone(), self.ranks());
+        let (distribution, ranks) = (part.distribution().clone(), self.ranks());
         if at >= ranks {
             return Err(impossible(format!("rank {at}"), &numbered(ranks)));
         }
-        let talk = self.talk(format!("gathering a matrix at rank {at}"));
-        talk.agree("what is gathered", &format!("{layout} of {} at rank {at}", T::ELEM))?;
-        let shards = layout.shards(ranks).map_err(WorldError::Layout)?;
+        let collective = self.collective(format!("gathering a matrix at rank {at}"));
+        collective
+            .agree("what is gathered", &format!("{distribution} of {} at rank {at}", T::ELEM))?;
+        let shards = distribution.shards(ranks).map_err(WorldError::Distribution)?;
         // What the rank has all of nobody sends.
-        let is_there = shards[at] == layout.all();
+        let is_there = shards[at] == distribution.all();
         let sends = |rank: usize| !shards[rank].is_empty() && (rank == at || !is_there);
-        let own = talk.telling(self.device.download(&part.view()))?;
+        let own = collective.telling(self.device.download(&part.view()))?;
         // What it waited for may have ended with the loss of a rank.
-        talk.held()?;
+        collective.held()?;
         if self.number() != at {
             if sends(self.number()) {
-                talk.send(at, 0, to_bytes(&own))?;
+                collective.send(at, 0, to_bytes(&own))?;
             }
             return Ok(None);
         }
         let mut all = Vec::new();
-        let len = layout.rows.checked_mul(layout.cols);
+        let len = distribution.rows.checked_mul(distribution.cols);
         let room = len.filter(|len| all.try_reserve_exact(*len).is_ok());
-        let len = talk.telling(room.ok_or_else(|| {
+        let len = collective.telling(room.ok_or_else(|| {
             Error::Device(gemm_runtime::Error::OutOfMemory {
-                bytes: (layout.rows as u64)
-                    .saturating_mul(layout.cols as u64)
+                bytes: (distribution.rows as u64)
+                    .saturating_mul(distribution.cols as u64)
                     .saturating_mul(size_of::<T>() as u64),
                 device: "the host".to_owned(),
             })
         }))?;
         all.resize(len, T::default());
         for (rank, block) in shards.iter().enumerate().filter(|(rank, _)| sends(*rank)) {
-            let elements = if rank == at { own.clone() } else { talk.elements(rank, block.len())? };
+            let elements =
+                if rank == at { own.clone() } else { collective.elements(rank, block.len())? };
             for (row, line) in block.rows.clone().zip(elements.chunks_exact(block.cols.len())) {
-                all[row * layout.cols..][block.cols.clone()].copy_from_slice(line);
+                all[row * distribution.cols..][block.cols.clone()].copy_from_slice(line);
             }
         }
         Ok(Some(all))
@@ -146,14 +148,14 @@ impl Rank {
     /// Waits for all work of the device, and says whether the world has held until then.
     pub(crate) fn finish(&mut self) -> Result<()> {
         self.device.synchronize()?;
-        Ok(held(&*self.wire, "waiting for its device")?)
+        Ok(held(&*self.channel, "waiting for its device")?)
     }
 
     /// What the next call of all ranks says to the others, which each rank is `doing`.
-    pub(crate) fn talk(&mut self, doing: impl Into<String>) -> Talk {
+    pub(crate) fn collective(&mut self, doing: impl Into<String>) -> CollectiveContext {
         self.calls += 1;
-        let (wire, patience) = (Arc::clone(&self.wire), self.patience);
-        Talk { wire, patience, call: self.calls, doing: doing.into() }
+        let (channel, timeout) = (Arc::clone(&self.channel), self.timeout);
+        CollectiveContext { channel, timeout, call: self.calls, doing: doing.into() }
     }
 
     /// Checks that an operand lies on this rank's device.
@@ -193,13 +195,13 @@ pub(crate) enum Signal {
     Done = 2,
 }
 
-impl Talk {
+impl CollectiveContext {
     pub(crate) fn number(&self) -> usize {
-        self.wire.rank()
+        self.channel.rank()
     }
 
     pub(crate) fn ranks(&self) -> usize {
-        self.wire.ranks()
+        self.channel.ranks()
     }
 
     /// Checks that all ranks have come to this call with the same in hand.
@@ -212,19 +214,19 @@ impl Talk {
         const REMEDY: &str =
             "All ranks make the same calls in the same order, with the same layouts";
         let (tag, deadline) = (self.tag(None)?, self.deadline_of_all());
-        Ok(consensus::agree(&*self.wire, tag, said, is_ready, deadline, REMEDY)?)
+        Ok(consensus::agree(&*self.channel, tag, said, is_ready, deadline, REMEDY)?)
     }
 
     /// What every rank says, in their order.
     pub(crate) fn gather_all(&self, bytes: Vec<u8>) -> Result<Vec<Vec<u8>>> {
         let (tag, deadline) = (self.tag(None)?, self.deadline_of_all());
-        Ok(consensus::gather_all(&*self.wire, tag, &self.doing, bytes, deadline)?)
+        Ok(consensus::gather_all(&*self.channel, tag, &self.doing, bytes, deadline)?)
     }
 
     /// Tells all ranks that this one has failed.
     pub(crate) fn abort(&self, error: &Error) {
-        let why = Lost::Failed(error.to_string());
-        self.wire.abort(Broken { rank: self.number(), why });
+        let why = LossReason::Failed(error.to_string());
+        self.channel.abort(RankLoss { rank: self.number(), why });
     }
 
     /// What this rank has come to, of which the others are told where it is an error: they would wait for it.
@@ -234,13 +236,13 @@ impl Talk {
 
     /// Hands over what belongs to an exchange.
     pub(crate) fn send(&self, to: usize, exchange: usize, bytes: Vec<u8>) -> Result<()> {
-        let sent = self.wire.send(to, self.tag(Some(exchange))?, bytes);
+        let sent = self.channel.send(to, self.tag(Some(exchange))?, bytes);
         sent.map_err(|broken| self.lost(broken))
     }
 
     /// Takes what belongs to an exchange.
     pub(crate) fn take(&self, from: usize, exchange: usize) -> Result<Vec<u8>> {
-        let taken = self.wire.take(from, self.tag(Some(exchange))?, self.deadline());
+        let taken = self.channel.take(from, self.tag(Some(exchange))?, self.deadline());
         taken.map_err(|broken| self.lost(broken))
     }
 
@@ -261,7 +263,7 @@ impl Talk {
     }
 
     /// What a user is told of a rank that is lost.
-    pub(crate) fn lost(&self, broken: Broken) -> Error {
+    pub(crate) fn lost(&self, broken: RankLoss) -> Error {
         Error::World(broken.at(&self.doing))
     }
 
@@ -272,18 +274,18 @@ impl Talk {
 
     /// The same, for those who know of no other errors.
     pub(crate) fn held_world(&self) -> Result<(), WorldError> {
-        held(&*self.wire, &self.doing)
+        held(&*self.channel, &self.doing)
     }
 
     /// When all ranks are to have spoken. Rank 0 hears them, and says who is late: the others wait for what it says, which may
     /// be as late itself.
     fn deadline_of_all(&self) -> Instant {
-        let margin = if self.number() == 0 { Duration::ZERO } else { self.patience + MARGIN };
+        let margin = if self.number() == 0 { Duration::ZERO } else { self.timeout + MARGIN };
         self.deadline() + margin
     }
 
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.patience
+        Instant::now() + self.timeout
     }
 
     /// The number of the call.
@@ -294,7 +296,7 @@ impl Talk {
     /// Gives all others a signal.
     pub(crate) fn tell_all(&self, signal: Signal) -> Result<()> {
         for to in (0..self.ranks()).filter(|to| *to != self.number()) {
-            let sent = self.wire.send(to, self.signal(signal), Vec::new());
+            let sent = self.channel.send(to, self.signal(signal), Vec::new());
             sent.map_err(|broken| self.lost(broken))?;
         }
         Ok(())
@@ -302,7 +304,7 @@ impl Talk {
 
     /// Waits for a signal of another rank.
     pub(crate) fn hear(&self, from: usize, signal: Signal) -> Result<()> {
-        let heard = self.wire.take(from, self.signal(signal), self.deadline());
+        let heard = self.channel.take(from, self.signal(signal), self.deadline());
         heard.map(|_| ()).map_err(|broken| self.lost(broken))
     }
 

@@ -2,15 +2,15 @@
 //! numbers that are given.
 
 /// The calls that were made last, the latest at the end.
-pub(crate) struct Known<T>(Vec<T>);
+pub(crate) struct RecentCalls<T>(Vec<T>);
 
-impl<T> Default for Known<T> {
+impl<T> Default for RecentCalls<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Known<T> {
+impl<T> RecentCalls<T> {
     /// How many others may come between two that are alike.
     const MOST: usize = 16;
 
@@ -31,16 +31,16 @@ impl<T> Known<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::RecentCalls;
 
     #[test]
     fn those_that_were_made_last_are_known() {
-        let mut known = Known::default();
+        let mut known = RecentCalls::default();
         for number in 0..20 {
             known.keep(number);
         }
         // The first is asked for again and again, so that it stays.
-        let take = |known: &mut Known<i32>, number| known.take(|of| *of == number);
+        let take = |known: &mut RecentCalls<i32>, number| known.take(|of| *of == number);
         assert_eq!(take(&mut known, 3), None);
         for number in 20..50 {
             assert_eq!(take(&mut known, 4), Some(4));

@@ -2,11 +2,11 @@
 
 use super::call::OnRank;
 use super::error::impossible;
-use super::partials::{Kept, elems};
-use super::rank::Talk;
-use super::{Block, Layout, Rank, Sharded};
+use super::partials::{PartialBuffers, elems};
+use super::rank::CollectiveContext;
+use super::{Block, Distribution, Rank, Sharded};
 use crate::channel::held;
-use crate::partition::{Cuts, Part, cuts};
+use crate::partition::{MatrixInput, Partition, partition};
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -23,12 +23,12 @@ use std::sync::Arc;
 /// of them, which are dealt out alike.
 pub trait ShardedFor<T>: InputsFor<T> {
     #[doc(hidden)]
-    fn layouts(&self) -> Vec<&Layout>;
+    fn distributions(&self) -> Vec<&Distribution>;
 }
 
 impl<T: Element> ShardedFor<T> for &Sharded<T> {
-    fn layouts(&self) -> Vec<&Layout> {
-        vec![self.layout()]
+    fn distributions(&self) -> Vec<&Distribution> {
+        vec![self.distribution()]
     }
 }
 
@@ -36,8 +36,8 @@ macro_rules! tuples {
     ($(($($at:tt)*) $ty:ty, $of:ty;)*) => {
         $(
             impl<T: Element> ShardedFor<$ty> for $of {
-                fn layouts(&self) -> Vec<&Layout> {
-                    vec![$(self.$at.layout()),*]
+                fn distributions(&self) -> Vec<&Distribution> {
+                    vec![$(self.$at.distribution()),*]
                 }
             }
         )*
@@ -57,7 +57,7 @@ tuples! {
 /// device, whoever has which runs.
 ///
 /// ```
-/// use gemm_world::{OnRank, Layout, World};
+/// use gemm_world::{OnRank, Distribution, World};
 /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
 ///
 /// const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 32, run: 64);
@@ -65,16 +65,16 @@ tuples! {
 ///
 /// let x: Vec<f32> = (0..1000).map(|i| 1.0 / (1 + i) as f32).collect();
 /// // An array is a matrix of one row, cut between runs.
-/// let layout: Layout = "1x1000 cols/64".parse()?;
+/// let distribution: Distribution = "1x1000 cols/64".parse()?;
 /// let sums = World::simulated(3)?.run(|rank| {
-///     let x = rank.upload(&layout, &x)?;
+///     let x = rank.upload(&distribution, &x)?;
 ///     SUM.on(rank).run(&x)
 /// })?;
 /// assert_eq!(sums, [SUM.run(&Device::simulator(), &x)?; 3]);
 ///
 /// // Whole rows stay where they are, and so do their results.
 /// let largest = World::simulated(2)?.run(|rank| {
-///     let rows = rank.upload(&Layout::rows(4, 250), &x)?;
+///     let rows = rank.upload(&Distribution::rows(4, 250), &x)?;
 ///     let mut largest = rank.device().alloc_of(2)?;
 ///     LARGEST.on(rank).launch(&rows, &mut largest)?;
 ///     Ok(rank.device().download(&largest)?)
@@ -118,12 +118,12 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
         let mut results = results.collect::<gemm_runtime::Result<Vec<_>>>()?;
         let mut borrowed: Vec<_> = results.iter_mut().collect();
         let mut erased: Vec<_> = borrowed.iter_mut().map(|one| AnyOutput(one)).collect();
-        let wire = Arc::clone(&self.rank.wire);
+        let channel = Arc::clone(&self.rank.channel);
         self.fold(&inputs, &mut erased)?;
         let arrays = results.iter().map(|one| device.download(one));
         let arrays = arrays.collect::<gemm_runtime::Result<Vec<_>>>()?;
         // What the results are of may have ended with the loss of a rank.
-        held(&*wire, "folding")?;
+        held(&*channel, "folding")?;
         let result = R::vecs(arrays).and_then(|vecs| R::first(&vecs));
         result.ok_or_else(|| Error::internal("a result is missing".to_owned()))
     }
@@ -137,7 +137,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// where it is 0 it is the second one.
     ///
     /// ```
-    /// use gemm_world::{OnRank, Layout, World};
+    /// use gemm_world::{OnRank, Distribution, World};
     /// use gemm_runtime::{Device, MatrixRef, ReduceKernel, reduce_kernel};
     ///
     /// const SUM: ReduceKernel = reduce_kernel!(over: middle, block: 32, group: 4, run: 8);
@@ -145,9 +145,9 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// // Two matrices of 24 rows and 5 columns. Each rank has 8 rows of both.
     /// let [outer, middle, inner] = [2, 24, 5];
     /// let x: Vec<f32> = (0..outer * middle * inner).map(|i| 1.0 / (1 + i) as f32).collect();
-    /// let layout: Layout = "2x120 cols/40".parse()?;
+    /// let distribution: Distribution = "2x120 cols/40".parse()?;
     /// let sums = World::simulated(3)?.run(|rank| {
-    ///     let x = rank.upload(&layout, &x)?;
+    ///     let x = rank.upload(&distribution, &x)?;
     ///     let mut sums = rank.device().alloc(outer * inner)?;
     ///     SUM.on(rank).extents([outer, middle, inner]).launch(&x, &mut sums)?;
     ///     Ok(rank.device().download(&sums)?)
@@ -187,27 +187,27 @@ impl<T, R> ShardedReduce<'_, T, R> {
 
     fn fold<I: ShardedFor<T>>(self, inputs: &I, results: &mut [AnyOutput<'_>]) -> Result<()> {
         let Self { kernel, rank, extents } = self;
-        let (line, layouts) = (kernel.spec_line(), inputs.layouts());
-        let talk = rank.talk("folding");
-        let known = rank.folds.take(|known| known.is(line, &layouts, extents));
-        let known = known.map_or_else(|| KnownFold::of(line, &layouts, extents), Ok);
-        let mut known = talk.telling(known)?;
+        let (line, distributions) = (kernel.spec_line(), inputs.distributions());
+        let collective = rank.collective("folding");
+        let known = rank.folds.take(|known| known.is(line, &distributions, extents));
+        let known = known.map_or_else(|| CachedReduction::parse(line, &distributions, extents), Ok);
+        let mut known = collective.telling(known)?;
         let given = sealed::Reads::arrays(inputs);
         // A rank that knows what it has folds it while it asks whether the others are at the same.
         let early = known.cut.as_ref().map(|cut| cut.runs(rank, line, &given)).transpose();
-        let early = talk.telling(early)?.flatten();
-        let is_loaded = talk.agree_on(&[("the reduction", &known.text)], known.is_loaded)?;
+        let early = collective.telling(early)?.flatten();
+        let is_loaded = collective.agree_on(&[("the reduction", &known.text)], known.is_loaded)?;
         let cut = known.agreed(rank.ranks())?;
         if cut.partials.is_none() {
             // Each rank has all that it folds, so that nobody waits for it.
             cut.whole(rank, kernel, &given, results)?;
         } else {
             let partials = match early {
-                None => talk.telling(cut.runs(rank, line, &given))?,
+                None => collective.telling(cut.runs(rank, line, &given))?,
                 early => early,
             };
-            let folded = cut.gathered(rank, (&talk, is_loaded), line, (partials, results));
-            talk.telling(folded)?;
+            let folded = cut.gathered(rank, (&collective, is_loaded), line, (partials, results));
+            collective.telling(folded)?;
         }
         known.is_loaded = true;
         rank.folds.keep(known);
@@ -216,44 +216,48 @@ impl<T, R> ShardedReduce<'_, T, R> {
 }
 
 /// What is known of a reduction that was asked for.
-pub(crate) struct KnownFold {
+pub(crate) struct CachedReduction {
     line: String,
-    layouts: Vec<Layout>,
+    distributions: Vec<Distribution>,
     extents: Option<[usize; 3]>,
     spec: ReduceSpec,
     /// What all ranks have to have alike.
     text: String,
     /// Once all ranks have agreed on it.
-    cut: Option<Cut>,
+    cut: Option<ReductionPlan>,
     /// Whether all that this rank launches for it is loaded.
     is_loaded: bool,
 }
 
 /// Who has what of a reduction.
-struct Cut {
-    cuts: Cuts,
+struct ReductionPlan {
+    partition: Partition,
     /// Which partials each rank makes, and which each needs, where ranks have parts of what becomes one result.
-    partials: Option<Exchanged>,
+    partials: Option<PartialsPlan>,
 }
 
-struct Exchanged {
+struct PartialsPlan {
     elems: Vec<Elem>,
     has: Vec<Block>,
     needed: Vec<Block>,
 }
 
-impl KnownFold {
-    fn is(&self, line: &str, layouts: &[&Layout], extents: Option<[usize; 3]>) -> bool {
+impl CachedReduction {
+    fn is(&self, line: &str, distributions: &[&Distribution], extents: Option<[usize; 3]>) -> bool {
         (self.line.as_str(), self.extents) == (line, extents)
-            && self.layouts.iter().eq(layouts.iter().copied())
+            && self.distributions.iter().eq(distributions.iter().copied())
     }
 
-    fn of(line: &str, layouts: &[&Layout], extents: Option<[usize; 3]>) -> Result<Self> {
-        let said: Vec<String> = layouts.iter().map(ToString::to_string).collect();
+    fn parse(
+        line: &str,
+        distributions: &[&Distribution],
+        extents: Option<[usize; 3]>,
+    ) -> Result<Self> {
+        let said: Vec<String> = distributions.iter().map(ToString::to_string).collect();
         let of = extents.map(|[outer, middle, inner]| format!(", of {outer}x{middle}x{inner}"));
         Ok(Self {
             line: line.to_owned(),
-            layouts: layouts.iter().copied().cloned().collect(),
+            distributions: distributions.iter().copied().cloned().collect(),
             extents,
             spec: line.parse()?,
             text: format!("`{line}` of {}{}", said.join(", "), of.unwrap_or_default()),
@@ -263,42 +267,42 @@ impl KnownFold {
     }
 
     /// Who has what of it, now that all ranks have agreed on it.
-    fn agreed(&mut self, ranks: usize) -> Result<&Cut> {
+    fn agreed(&mut self, ranks: usize) -> Result<&ReductionPlan> {
         if let Some(cut) = self.cut.take() {
             return Ok(self.cut.insert(cut));
         }
-        let Self { line, layouts, extents, spec, .. } = &*self;
-        let Some((layout, others)) = layouts.split_first() else {
+        let Self { line, distributions, extents, spec, .. } = &*self;
+        let Some((distribution, others)) = distributions.split_first() else {
             return Err(Error::internal("a reduction has an input".to_owned()));
         };
-        if let Some(other) = others.iter().find(|other| *other != layout) {
+        if let Some(other) = others.iter().find(|other| *other != distribution) {
             return Err(impossible(
-                format!("inputs dealt out as {layout} and as {other}"),
+                format!("inputs dealt out as {distribution} and as {other}"),
                 "all inputs of a reduction are dealt out alike",
             ));
         }
-        let cuts = cuts(spec, layout, *extents, ranks)?;
+        let partition = partition(spec, distribution, *extents, ranks)?;
         let mut partials = None;
-        if !cuts.are_whole() {
-            cuts.check(line, spec)?;
+        if !partition.are_whole() {
+            partition.check(line, spec)?;
             let runs = |range: &Range<usize>| {
                 let run = |at: usize| spec.runs(at as u64).unwrap_or_default() as usize;
                 run(range.start)..run(range.end)
             };
-            let all_runs = runs(&(0..cuts.total));
-            let has = cuts.of_ranks.iter().map(|of| of.partials(spec.over, runs(&of.folded)));
-            let needed = cuts.of_ranks.iter().map(|of| match of.is_idle() {
+            let all_runs = runs(&(0..partition.total));
+            let has = partition.of_ranks.iter().map(|of| of.partials(spec.over, runs(&of.folded)));
+            let needed = partition.of_ranks.iter().map(|of| match of.is_idle() {
                 true => Block::new(0..0, 0..0),
                 false => of.partials(spec.over, all_runs.clone()),
             });
             let (has, needed) = (has.collect(), needed.collect());
-            partials = Some(Exchanged { elems: elems(spec)?, has, needed });
+            partials = Some(PartialsPlan { elems: elems(spec)?, has, needed });
         }
-        Ok(self.cut.insert(Cut { cuts, partials }))
+        Ok(self.cut.insert(ReductionPlan { partition, partials }))
     }
 }
 
-impl Cut {
+impl ReductionPlan {
     /// Folds what this rank has all of.
     fn whole<T, R>(
         &self,
@@ -307,7 +311,7 @@ impl Cut {
         given: &[AnyInput<'_>],
         results: &mut [AnyOutput<'_>],
     ) -> Result<()> {
-        if self.cuts.of_ranks[rank.number()].is_idle() {
+        if self.partition.of_ranks[rank.number()].is_idle() {
             return Ok(());
         }
         let device = rank.device();
@@ -318,13 +322,19 @@ impl Cut {
     }
 
     /// Folds the runs that this rank has into partials, where ranks have parts of what becomes one result.
-    fn runs(&self, rank: &mut Rank, line: &str, given: &[AnyInput<'_>]) -> Result<Option<Kept>> {
-        let Some(Exchanged { elems, has, needed }) = &self.partials else { return Ok(None) };
+    fn runs(
+        &self,
+        rank: &mut Rank,
+        line: &str,
+        given: &[AnyInput<'_>],
+    ) -> Result<Option<PartialBuffers>> {
+        let Some(PartialsPlan { elems, has, needed }) = &self.partials else { return Ok(None) };
         let (number, device) = (rank.number(), rank.device().clone());
-        let (own, mine, all) = (&self.cuts.of_ranks[number], &has[number], &needed[number]);
-        let mut partials = Kept::of(rank.partials.take(), &device, elems, [mine, all])?;
+        let (own, mine, all) = (&self.partition.of_ranks[number], &has[number], &needed[number]);
+        let mut partials =
+            PartialBuffers::reuse_or_alloc(rank.partials.take(), &device, elems, [mine, all])?;
         if !mine.is_empty() {
-            let lies = (own.folded.start as u64, self.cuts.total as u64);
+            let lies = (own.folded.start as u64, self.partition.total as u64);
             let parts = self.parts(given);
             fold_shard(&device, line, &arrays(&parts, given), &mut partials.outputs(), lies)?;
         }
@@ -335,11 +345,12 @@ impl Cut {
     fn gathered(
         &self,
         rank: &mut Rank,
-        (talk, is_loaded): (&Talk, bool),
+        (collective, is_loaded): (&CollectiveContext, bool),
         line: &str,
-        (partials, results): (Option<Kept>, &mut [AnyOutput<'_>]),
+        (partials, results): (Option<PartialBuffers>, &mut [AnyOutput<'_>]),
     ) -> Result<()> {
-        let (Some(partials), Some(Exchanged { elems, has, needed })) = (partials, &self.partials)
+        let (Some(partials), Some(PartialsPlan { elems, has, needed })) =
+            (partials, &self.partials)
         else {
             return Err(Error::internal("nobody knows who has what".to_owned()));
         };
@@ -347,12 +358,12 @@ impl Cut {
         if !is_loaded {
             // Nothing is loaded while partials are under way.
             load(&device, &*device.programs().of_partials(line)?)?;
-            rank.links.all_ready(talk)?;
+            rank.links.all_ready(collective)?;
         }
-        let (own, total) = (&self.cuts.of_ranks[rank.number()], self.cuts.total as u64);
+        let (own, total) = (&self.partition.of_ranks[rank.number()], self.partition.total as u64);
         let extents = (own.outer.len() as u64, total, own.inner.len() as u64);
         for (nth, part) in partials.parts().enumerate() {
-            let talk = rank.talk("gathering partials");
+            let collective = rank.collective("gathering partials");
             let is_last = nth + 1 == elems.len();
             // When those of all parts are there.
             let mut then = || {
@@ -361,21 +372,21 @@ impl Cut {
                 }
                 Ok(())
             };
-            part.carry(rank, &talk, [has, needed], &mut then)?;
+            part.exchange(rank, &collective, [has, needed], &mut then)?;
         }
         rank.partials = Some(partials);
         Ok(())
     }
 
     /// The inputs as matrices, where their columns are folded.
-    fn parts<'i>(&self, given: &[AnyInput<'i>]) -> Vec<Part<'i>> {
-        let part = |matrices| given.iter().map(move |of| Part { of: *of, matrices });
-        self.cuts.matrices.into_iter().flat_map(part).collect()
+    fn parts<'i>(&self, given: &[AnyInput<'i>]) -> Vec<MatrixInput<'i>> {
+        let part = |matrices| given.iter().map(move |of| MatrixInput { of: *of, matrices });
+        self.partition.matrices.into_iter().flat_map(part).collect()
     }
 }
 
 /// What is folded: the inputs as they are given, or as matrices where they are such.
-fn arrays<'p>(parts: &'p [Part<'_>], given: &[AnyInput<'p>]) -> Vec<AnyInput<'p>> {
+fn arrays<'p>(parts: &'p [MatrixInput<'_>], given: &[AnyInput<'p>]) -> Vec<AnyInput<'p>> {
     match parts.is_empty() {
         true => given.to_vec(),
         false => parts.iter().map(|part| AnyInput(part)).collect(),

@@ -4,12 +4,12 @@ use super::error::{impossible, numbered, panicked};
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::Rank;
 use super::tcp::{Fact, Hello, Job, Limits, meet};
-use super::{Hosts, Lost, Machine, WorldError};
-use crate::channel::{Broken, Wire};
-use crate::failure_watch::Watched;
-use crate::recent::Known;
-use crate::staging::Rooms;
-use crate::transport::{Carry, Links, in_job};
+use super::{Hosts, LossReason, Machine, WorldError};
+use crate::channel::{Channel, RankLoss};
+use crate::failure_watch::FailureWatch;
+use crate::recent::RecentCalls;
+use crate::staging::StagingBuffers;
+use crate::transport::{Links, TransportKind, in_job};
 use crate::{Error, Result};
 use gemm_runtime::Device;
 use gemm_runtime::internal as driver;
@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// The devices that work together, or those of them that this process has.
 pub struct World {
     ends: Vec<End>,
-    patience: Duration,
+    timeout: Duration,
     machine: Option<Machine>,
     memory: Option<u64>,
 }
@@ -48,7 +48,7 @@ pub struct World {
 /// A rank of this process.
 pub(crate) struct End {
     device: Device,
-    pub(crate) wire: Arc<dyn Wire>,
+    pub(crate) channel: Arc<dyn Channel>,
     pub(crate) links: Links,
 }
 
@@ -67,12 +67,12 @@ impl World {
     ///
     /// ```
     /// use gemm_runtime::Error;
-    /// use gemm_world::{Delivery, Fault, FaultKind, Lost, World, WorldError};
+    /// use gemm_world::{Delivery, Fault, FaultKind, LossReason, World, WorldError};
     ///
     /// let dies = Fault { rank: 1, call: 0, kind: FaultKind::Die };
     /// let delivery = Delivery { seed: Some(1), faults: vec![dies] };
     /// let error = World::simulated_with(2, delivery)?.run(|rank| rank.barrier()).unwrap_err();
-    /// assert!(matches!(error, Error::World(WorldError::RankLost { rank: 1, why: Lost::Gone, .. })));
+    /// assert!(matches!(error, Error::World(WorldError::RankLost { rank: 1, why: LossReason::Gone, .. })));
     /// # Ok::<(), Error>(())
     /// ```
     ///
@@ -89,7 +89,7 @@ impl World {
     /// The ranks of a job meet at rank 0: at `GEMM_RENDEZVOUS=host:port`, or one port above `MASTER_PORT` of `MASTER_ADDR`. All have
     /// to have come within 60 seconds, or as many as `GEMM_MEETING` says.
     /// Connections are plain TCP, and whoever reaches the port can take part. `GEMM_CARRY` says what carries data
-    /// ([`Carry`]), in a job or outside of one; without it GPUs of one process fetch it from one another, and those of several have
+    /// ([`TransportKind`]), in a job or outside of one; without it GPUs of one process fetch it from one another, and those of several have
     /// NCCL, with the feature of that name, else the host.
     ///
     /// # Errors
@@ -107,8 +107,8 @@ impl World {
             return Ok(world);
         }
         match driver::gpus()? {
-            0 => Self::of(vec![Device::simulator()]),
-            count => Self::of((0..count).map(Device::cuda).collect::<gemm_runtime::Result<_>>()?),
+            0 => Self::new(vec![Device::simulator()]),
+            count => Self::new((0..count).map(Device::cuda).collect::<gemm_runtime::Result<_>>()?),
         }
     }
 
@@ -128,14 +128,14 @@ impl World {
                     device.arch().map_or("the simulator".to_owned(), |arch| arch.to_string());
                 hello.facts.push(Fact::same("the kind of device", kind, KINDS));
                 hello.facts.push(Fact::noted(HOST, host()));
-                let connected = in_job(&device, job.rank, Carry::from_env()?, &mut hello)?;
+                let connected = in_job(&device, job.rank, TransportKind::from_env()?, &mut hello)?;
                 Ok((device, connected))
             });
         hello.failure = made.as_ref().err().map(ToString::to_string);
         let met = meet(&job, &hello, &Limits::from_env()?);
         // What has kept this rank from taking part says more than that it did not.
         let (device, connected) = made?;
-        let (wire, met) = met?;
+        let (channel, met) = met?;
         let links = connected.links(&device, &met.payload)?;
         let hosts: Vec<_> = (0..job.ranks).map(|rank| met.value(rank, HOST)).collect();
         let of_host = hosts.iter().filter(|host| **host == hosts[0]).count();
@@ -143,8 +143,8 @@ impl World {
         let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
         let machine =
             (of_host < job.ranks).then(|| Machine { hosts: Some(network()), ..links.machine() });
-        let end = End { device, wire: Arc::new(wire), links };
-        Ok(Some(Self { ends: vec![end], patience: PATIENCE, machine, memory: None }))
+        let end = End { device, channel: Arc::new(channel), links };
+        Ok(Some(Self { ends: vec![end], timeout: PATIENCE, machine, memory: None }))
     }
 
     /// The GPUs of this process with these ordinals, each of them a rank. One GPU may be several ranks, which then share its
@@ -153,7 +153,7 @@ impl World {
     /// # Errors
     /// [`WorldError::Impossible`] for none; those of [`Device::cuda`].
     pub fn gpus(ordinals: &[usize]) -> Result<Self> {
-        Self::of(
+        Self::new(
             ordinals
                 .iter()
                 .map(|ordinal| Device::cuda(*ordinal))
@@ -162,29 +162,33 @@ impl World {
     }
 
     /// Devices of this process, each of them a rank: all of them GPUs, or all simulated. `GEMM_CARRY` says what carries data
-    /// ([`Carry`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else, with the
+    /// ([`TransportKind`]); without it GPUs reach one another's memory where the driver lets them, by their copy engines; else, with the
     /// feature `nccl`, NCCL connects them, where no GPU is two ranks; else data goes through the host.
     ///
     /// # Errors
-    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::carried`] for what it says, or for
+    /// [`WorldError::Environment`] where `GEMM_CARRY` says nothing that carries; those of [`World::with_transport`] for what it says, or for
     /// NCCL where that is needed;
     /// [`WorldError::Impossible`] for no device, for devices of both kinds, for GPUs of two architectures, whose bits may
     /// differ, and for one device twice.
-    pub fn of(devices: Vec<Device>) -> Result<Self> {
-        Self::delivered(devices, Carry::from_env()?, Delivery::default())
+    pub fn new(devices: Vec<Device>) -> Result<Self> {
+        Self::delivered(devices, TransportKind::from_env()?, Delivery::default())
     }
 
-    /// As [`World::of`], with what carries data between them, whatever `GEMM_CARRY` says.
+    /// As [`World::new`], with what carries data between them, whatever `GEMM_CARRY` says.
     ///
     /// # Errors
-    /// As [`World::of`]; [`WorldError::Impossible`] where these devices cannot be connected like that; of NCCL
+    /// As [`World::new`]; [`WorldError::Impossible`] where these devices cannot be connected like that; of NCCL
     /// [`WorldError::NcclMissing`], [`WorldError::NcclOld`], [`WorldError::Nccl`], and [`WorldError::Shared`] for a GPU that is
     /// two ranks.
-    pub fn carried(devices: Vec<Device>, carry: Carry) -> Result<Self> {
-        Self::delivered(devices, Some(carry), Delivery::default())
+    pub fn with_transport(devices: Vec<Device>, kind: TransportKind) -> Result<Self> {
+        Self::delivered(devices, Some(kind), Delivery::default())
     }
 
-    fn delivered(devices: Vec<Device>, carry: Option<Carry>, delivery: Delivery) -> Result<Self> {
+    fn delivered(
+        devices: Vec<Device>,
+        kind: Option<TransportKind>,
+        delivery: Delivery,
+    ) -> Result<Self> {
         let Some(first) = devices.first() else {
             return Err(impossible(
                 "a world of 0 ranks".to_owned(),
@@ -208,29 +212,29 @@ impl World {
         if let Some(Fault { rank, .. }) = delivery.faults.iter().find(|fault| fault.rank >= ranks) {
             return Err(impossible(format!("a fault of rank {rank}"), &numbered(ranks)));
         }
-        let links = Links::between(&devices, carry)?;
-        let wires = mailboxes(devices.len(), delivery);
-        let ends = devices.into_iter().zip(wires).zip(links);
-        let ends = ends.map(|((device, wire), links)| End { device, wire, links }).collect();
-        Ok(Self { ends, patience: PATIENCE, machine: None, memory: None })
+        let links = Links::between(&devices, kind)?;
+        let channels = mailboxes(devices.len(), delivery);
+        let ends = devices.into_iter().zip(channels).zip(links);
+        let ends = ends.map(|((device, channel), links)| End { device, channel, links }).collect();
+        Ok(Self { ends, timeout: PATIENCE, machine: None, memory: None })
     }
 
     /// The rank that has this end, as a process of a job has one.
     #[cfg(test)]
-    pub(crate) fn of_end(device: Device, wire: Arc<dyn Wire>) -> Self {
-        let links = Links::Wire { simulated: device.is_simulator() };
-        let end = End { device, wire, links };
-        Self { ends: vec![end], patience: PATIENCE, machine: None, memory: None }
+    pub(crate) fn of_end(device: Device, channel: Arc<dyn Channel>) -> Self {
+        let links = Links::Channel { simulated: device.is_simulator() };
+        let end = End { device, channel, links };
+        Self { ends: vec![end], timeout: PATIENCE, machine: None, memory: None }
     }
 
     /// How many ranks there are, in all processes.
     pub fn ranks(&self) -> usize {
-        self.ends.first().map_or(0, |end| end.wire.ranks())
+        self.ends.first().map_or(0, |end| end.channel.ranks())
     }
 
     /// The numbers of the ranks of this process.
     pub fn own(&self) -> impl Iterator<Item = usize> {
-        self.ends.iter().map(|end| end.wire.rank())
+        self.ends.iter().map(|end| end.channel.rank())
     }
 
     /// How long a rank waits for another one before it takes that for lost; 5 minutes where nobody says otherwise. Whoever
@@ -238,9 +242,9 @@ impl World {
     /// for twice that. Of another process nothing is heard for 10 seconds, whatever the patience, when it has died or stopped: then
     /// its rank is lost.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
+    pub fn timeout(mut self, timeout: Duration) -> Self {
         // More than a century is for ever, and can be added to a time.
-        self.patience = patience.min(Duration::from_secs(u32::MAX.into()));
+        self.timeout = timeout.min(Duration::from_secs(u32::MAX.into()));
         self
     }
 
@@ -271,41 +275,41 @@ impl World {
     /// [`WorldError::RankLost`] where it is one of another process, is late or has finished, whatever else others then fail
     /// with.
     pub fn run<T: Send>(self, work: impl Fn(&mut Rank) -> Result<T> + Sync) -> Result<Vec<T>> {
-        let Self { ends, patience, machine, memory } = self;
+        let Self { ends, timeout, machine, memory } = self;
         let work = &work;
-        let watched = Watched::of(&ends);
+        let watched = FailureWatch::new(&ends);
         let no_thread = |what: String, error: &io::Error| WorldError::Thread {
             what,
             reason: error.to_string(),
         };
-        let ended: Vec<Ended<T>> = thread::scope(|scope| {
+        let ended: Vec<RankOutcome<T>> = thread::scope(|scope| {
             let watches = watched.watch(scope);
             watches.map_err(|error| no_thread("what looks on".to_owned(), &error))?;
-            let threads = ends.into_iter().map(|End { device, wire, links }| {
+            let threads = ends.into_iter().map(|End { device, channel, links }| {
                 let machine = machine.unwrap_or_else(|| links.machine());
                 let rank = Rank {
                     device,
-                    wire,
+                    channel,
                     links,
-                    patience,
+                    timeout,
                     machine,
                     memory,
-                    rooms: Rooms::default(),
-                    products: Known::default(),
-                    folds: Known::default(),
+                    staging: StagingBuffers::default(),
+                    products: RecentCalls::default(),
+                    folds: RecentCalls::default(),
                     partials: None,
                     planes: [None, None],
                     calls: 0,
                     not_sync: PhantomData,
                 };
-                let (number, wire) = (rank.number(), Arc::clone(&rank.wire));
+                let (number, channel) = (rank.number(), Arc::clone(&rank.channel));
                 let thread = Builder::new().spawn_scoped(scope, move || on_rank(rank, work));
                 // The others are told at once.
                 let thread = thread.map_err(|error| {
                     let error = Error::World(no_thread(format!("rank {number}"), &error));
-                    let why = Lost::Failed(error.to_string());
-                    wire.abort(Broken { rank: number, why });
-                    Ended { rank: number, outcome: Err(error), broken: wire.broken() }
+                    let why = LossReason::Failed(error.to_string());
+                    channel.abort(RankLoss { rank: number, why });
+                    RankOutcome { rank: number, outcome: Err(error), broken: channel.broken() }
                 });
                 (number, thread)
             });
@@ -314,7 +318,7 @@ impl World {
                 thread.map_or_else(
                     |ended| ended,
                     |thread| {
-                        thread.join().unwrap_or_else(|panic| Ended {
+                        thread.join().unwrap_or_else(|panic| RankOutcome {
                             rank: number,
                             outcome: Err(panicked(number, &*panic)),
                             broken: None,
@@ -331,38 +335,39 @@ impl World {
 }
 
 /// How a rank of this process has ended.
-struct Ended<T> {
+struct RankOutcome<T> {
     rank: usize,
     outcome: Result<T>,
     /// Which rank was lost first, as it was told.
-    broken: Option<Broken>,
+    broken: Option<RankLoss>,
 }
 
 /// The work of one rank, and what the others are told of its end.
-fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> Ended<T> {
+fn on_rank<T>(mut rank: Rank, work: &(impl Fn(&mut Rank) -> Result<T> + Sync)) -> RankOutcome<T> {
     let done = catch_unwind(AssertUnwindSafe(|| {
-        rank.links.connect(&rank.device, &*rank.wire, rank.patience)?;
+        rank.links.connect(&rank.device, &*rank.channel, rank.timeout)?;
         let value = work(&mut rank)?;
         // What has been launched is part of it, and nothing that a lost rank has left half done is.
         rank.finish()?;
-        rank.links.finish(&rank.device, &*rank.wire, rank.patience)?;
+        rank.links.finish(&rank.device, &*rank.channel, rank.timeout)?;
         Ok(value)
     }));
     let number = rank.number();
     let outcome = done.unwrap_or_else(|panic| Err(panicked(number, &*panic)));
     match &outcome {
-        Ok(_) => rank.wire.leave(),
+        Ok(_) => rank.channel.leave(),
         Err(error) => {
             if may_follow(error) {
-                wait_for_cause(&*rank.wire);
+                wait_for_cause(&*rank.channel);
             }
-            rank.wire.abort(Broken { rank: number, why: Lost::Failed(error.to_string()) });
+            rank.channel
+                .abort(RankLoss { rank: number, why: LossReason::Failed(error.to_string()) });
             // This thread does not end before what it has begun has.
             rank.links.give_up();
         }
     }
-    let broken = outcome.as_ref().err().and_then(|_| rank.wire.broken());
-    Ended { rank: number, outcome, broken }
+    let broken = outcome.as_ref().err().and_then(|_| rank.channel.broken());
+    RankOutcome { rank: number, outcome, broken }
 }
 
 /// Whether an error may follow from the loss of another rank, of which NCCL can know before the wire does.
@@ -371,19 +376,19 @@ fn may_follow(error: &Error) -> bool {
 }
 
 /// Waits, for a moment, for the loss of a rank.
-fn wait_for_cause(wire: &dyn Wire) {
+fn wait_for_cause(channel: &dyn Channel) {
     const MOMENT: Duration = Duration::from_secs(2);
     let end = Instant::now() + MOMENT;
-    while wire.broken().is_none() && Instant::now() < end {
+    while channel.broken().is_none() && Instant::now() < end {
         thread::sleep(Duration::from_millis(10));
     }
 }
 
 /// All values, or the error of the rank that was lost first, which all others have been told.
-fn first_fault<T>(ended: Vec<Ended<T>>) -> Result<Vec<T>> {
+fn first_fault<T>(ended: Vec<RankOutcome<T>>) -> Result<Vec<T>> {
     let broken = ended.iter().find_map(|ended| ended.broken.clone());
     let (mut values, mut faults) = (Vec::with_capacity(ended.len()), Vec::new());
-    for Ended { rank, outcome, .. } in ended {
+    for RankOutcome { rank, outcome, .. } in ended {
         match outcome {
             Ok(value) => values.push(value),
             Err(error) => faults.push((rank, error)),
@@ -394,7 +399,7 @@ fn first_fault<T>(ended: Vec<Ended<T>>) -> Result<Vec<T>> {
     };
     let names = |error: &Error| matches!(error, Error::World(WorldError::RankLost { rank, .. }) if *rank == broken.rank);
     // It knows itself what it has failed with; what one that was late comes to afterwards is no longer asked.
-    let has_failed = matches!(broken.why, Lost::Failed(_));
+    let has_failed = matches!(broken.why, LossReason::Failed(_));
     let own = faults
         .iter()
         .position(|(rank, error)| *rank == broken.rank && (has_failed || names(error)));

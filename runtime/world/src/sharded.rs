@@ -1,6 +1,6 @@
 //! Matrices that are dealt out to ranks.
 
-use super::{Block, Layout, Rank, WorldError};
+use super::{Block, Distribution, Rank, WorldError};
 use crate::{Error, Result};
 use gemm_runtime::Matrix;
 use gemm_runtime::internal::Shape;
@@ -16,15 +16,15 @@ use gemm_sim::Element;
 /// what lies on the rank's device ([`Rank::shard`]).
 #[derive(Debug)]
 pub struct Sharded<T: Element = f32> {
-    layout: Layout,
+    distribution: Distribution,
     block: Block,
     matrix: Matrix<T>,
 }
 
 impl<T: Element> Sharded<T> {
     /// How the whole matrix is dealt out.
-    pub fn layout(&self) -> &Layout {
-        &self.layout
+    pub fn distribution(&self) -> &Distribution {
+        &self.distribution
     }
 
     /// Which rows and columns of it this part has.
@@ -96,12 +96,12 @@ impl Rank {
     /// after row, and only for the block that this rank has.
     ///
     /// ```
-    /// use gemm_world::{Block, Layout, World};
+    /// use gemm_world::{Block, Distribution, World};
     ///
-    /// let layout = Layout::rows(5, 2);
+    /// let distribution = Distribution::rows(5, 2);
     /// let parts = World::simulated(2)?.run(|rank| {
     ///     let load = |block: &Block| Ok(block.rows.clone().flat_map(|row| [row as f32; 2]).collect());
-    ///     let part = rank.load(&layout, load)?;
+    ///     let part = rank.load(&distribution, load)?;
     ///     Ok(rank.device().download(&part.view())?)
     /// })?;
     /// assert_eq!(parts, [vec![0.0, 0.0, 1.0, 1.0], vec![2.0, 2.0, 3.0, 3.0, 4.0, 4.0]]);
@@ -109,14 +109,14 @@ impl Rank {
     /// ```
     ///
     /// # Errors
-    /// [`WorldError::Layout`] for a layout that is not for so many ranks; what `load` fails with; [`Error::WrongExtent`] where
+    /// [`WorldError::Distribution`] for a layout that is not for so many ranks; what `load` fails with; [`Error::WrongExtent`] where
     /// it gives another number of elements; and those of [`Device::upload`](gemm_runtime::Device::upload).
     pub fn load<T: Element>(
         &self,
-        layout: &Layout,
+        distribution: &Distribution,
         load: impl FnOnce(&Block) -> Result<Vec<T>>,
     ) -> Result<Sharded<T>> {
-        let block = self.block_of(layout)?;
+        let block = self.block_of(distribution)?;
         let elements = if block.is_empty() { Vec::new() } else { load(&block)? };
         if elements.len() != block.len() {
             return Err(Error::Device(gemm_runtime::Error::WrongExtent {
@@ -128,23 +128,27 @@ impl Rank {
         let buffer = self.device().upload_of(&elements)?;
         let (rows, cols) = (block.rows.len(), block.cols.len());
         let matrix = Matrix::from_buffer(buffer, rows, cols, cols)?;
-        Ok(Sharded { layout: layout.clone(), block, matrix })
+        Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
     /// This rank's part of a matrix of which every rank has all elements on the host, row after row.
     ///
     /// # Errors
     /// [`Error::WrongExtent`] where there are not `rows * cols` of the layout, and those of [`Rank::load`].
-    pub fn upload<T: Element>(&self, layout: &Layout, elements: &[T]) -> Result<Sharded<T>> {
-        let (rows, cols) = (layout.rows, layout.cols);
+    pub fn upload<T: Element>(
+        &self,
+        distribution: &Distribution,
+        elements: &[T],
+    ) -> Result<Sharded<T>> {
+        let (rows, cols) = (distribution.rows, distribution.cols);
         if rows.checked_mul(cols) != Some(elements.len()) {
             return Err(Error::Device(gemm_runtime::Error::WrongExtent {
                 argument: "elements".to_owned(),
                 has: elements.len() as u64,
-                need: format!("the layout `{layout}` has {rows}·{cols} elements"),
+                need: format!("the layout `{distribution}` has {rows}·{cols} elements"),
             }));
         }
-        self.load(layout, |block| {
+        self.load(distribution, |block| {
             let row = |row: usize| &elements[row * cols..][block.cols.clone()];
             Ok(block.rows.clone().flat_map(row).copied().collect())
         })
@@ -154,21 +158,25 @@ impl Rank {
     ///
     /// # Errors
     /// As [`Rank::load`].
-    pub fn alloc<T: Element>(&self, layout: &Layout) -> Result<Sharded<T>> {
-        let block = self.block_of(layout)?;
+    pub fn alloc<T: Element>(&self, distribution: &Distribution) -> Result<Sharded<T>> {
+        let block = self.block_of(distribution)?;
         let (rows, cols) = (block.rows.len(), block.cols.len());
         let buffer = self.device().alloc_of(block.len())?;
         let matrix = Matrix::from_buffer(buffer, rows, cols, cols)?;
-        Ok(Sharded { layout: layout.clone(), block, matrix })
+        Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
     /// What lies on this rank's device as its part of a matrix.
     ///
     /// # Errors
-    /// [`WorldError::Layout`]; [`Error::WrongExtent`] where the part has other rows and columns than the matrix;
+    /// [`WorldError::Distribution`]; [`Error::WrongExtent`] where the part has other rows and columns than the matrix;
     /// [`Error::WrongDevice`] for one of another device.
-    pub fn shard<T: Element>(&self, layout: &Layout, matrix: Matrix<T>) -> Result<Sharded<T>> {
-        let block = self.block_of(layout)?;
+    pub fn shard<T: Element>(
+        &self,
+        distribution: &Distribution,
+        matrix: Matrix<T>,
+    ) -> Result<Sharded<T>> {
+        let block = self.block_of(distribution)?;
         let (rows, cols) = (block.rows.len(), block.cols.len());
         if (matrix.rows(), matrix.cols()) != (rows, cols) {
             return Err(Error::Device(gemm_runtime::Error::WrongExtent {
@@ -182,15 +190,15 @@ impl Rank {
             }));
         }
         self.check_device("matrix", matrix.buffer().device())?;
-        Ok(Sharded { layout: layout.clone(), block, matrix })
+        Ok(Sharded { distribution: distribution.clone(), block, matrix })
     }
 
     /// Which part of a matrix this rank has.
     ///
     /// # Errors
-    /// [`WorldError::Layout`] for a layout that is not for so many ranks.
-    pub fn block_of(&self, layout: &Layout) -> Result<Block> {
-        let shards = layout.shards(self.ranks()).map_err(WorldError::Layout)?;
+    /// [`WorldError::Distribution`] for a layout that is not for so many ranks.
+    pub fn block_of(&self, distribution: &Distribution) -> Result<Block> {
+        let shards = distribution.shards(self.ranks()).map_err(WorldError::Distribution)?;
         let block = shards.into_iter().nth(self.number());
         block.ok_or_else(|| Error::internal(format!("no block for rank {}", self.number())))
     }

@@ -3,11 +3,13 @@
 
 use super::call::{ShardedCall, What, check_layout};
 use super::error::impossible;
-use super::rank::Talk;
-use super::{Block, Layouts, Rank, Sharded, Side, WorldError};
+use super::rank::CollectiveContext;
+use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
 use crate::staging::{area, area_of, part};
-use crate::transport::{Begun, Carrier, Leg, Own, Work, carry};
-use crate::transposition::Stored;
+use crate::transport::{
+    ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
+};
+use crate::transposition::Transposition;
 use crate::{Error, Result};
 use gemm_dsl::spec::{Arith, SgemmSpec, Split};
 use gemm_runtime::Buffer;
@@ -30,7 +32,7 @@ impl ShardedCall<'_> {
     /// to [`launch`](ShardedCall::launch): an A whose transpose is (`layout: tn`) is dealt out by rows of that.
     ///
     /// ```
-    /// use gemm_world::{OnRank, Layout, World};
+    /// use gemm_world::{OnRank, Distribution, World};
     /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
     ///
     /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2, split_k: 4, pitched);
@@ -38,8 +40,8 @@ impl ShardedCall<'_> {
     /// let (m, n, k) = (5, 6, 64);
     /// let (a, b): (Vec<f32>, Vec<f32>) = ((0..m * k).map(|i| 1.0 / (1 + i) as f32).collect(), vec![0.1; k * n]);
     /// let products = World::simulated(2)?.run(|rank| {
-    ///     let (of_a, of_b) = (rank.upload(&Layout::cols(m, k), &a)?, rank.upload(&Layout::rows(k, n), &b)?);
-    ///     let mut c = rank.alloc(&Layout::rows(m, n))?;
+    ///     let (of_a, of_b) = (rank.upload(&Distribution::cols(m, k), &a)?, rank.upload(&Distribution::rows(k, n), &b)?);
+    ///     let mut c = rank.alloc(&Distribution::rows(m, n))?;
     ///     GEMM.on(rank).launch_by_terms(&of_a, &of_b, &mut c)?;
     ///     rank.gather(&c, 0)
     /// })?;
@@ -66,41 +68,43 @@ impl ShardedCall<'_> {
         };
         let line = kernel.spec_line();
         let spec: SgemmSpec = line.parse()?;
-        let talk = rank.talk("multiplying by terms");
-        let of_all = format!("A {}, B {}, C {}", a.layout(), b.layout(), c.layout());
-        talk.agree("the product", &format!("`{line}` by terms of {of_all}{}", said))?;
+        let collective = rank.collective("multiplying by terms");
+        let of_all =
+            format!("A {}, B {}, C {}", a.distribution(), b.distribution(), c.distribution());
+        collective.agree("the product", &format!("`{line}` by terms of {of_all}{}", said))?;
         check_layout(&spec, said.lies)?;
-        if let Some(way) = said.way {
+        if let Some(strategy) = said.strategy {
             return Err(impossible(
-                format!("terms that are dealt out, by the way `{way}`"),
+                format!("terms that are dealt out, by the way `{strategy}`"),
                 "sums are exchanged once, when all of them are made: leave `way` out",
             ));
         }
-        let stored = Stored::of(&spec);
-        let layouts = stored.layouts(a.layout(), b.layout(), c.layout());
-        let Layouts { a: of_a, b: of_b, c: of_c } = &layouts;
+        let transposition = Transposition::from_spec(&spec);
+        let distributions =
+            transposition.distributions(a.distribution(), b.distribution(), c.distribution());
+        let Distributions { a: of_a, b: of_b, c: of_c } = &distributions;
         let ranges = ranges(line, &spec, of_a.cols)?;
         if (of_a.rows, of_b.rows, of_b.cols) != (of_c.rows, of_a.cols, of_c.cols) {
-            let [a, b] = Side::ALL.map(|side| stored.name(side));
+            let [a, b] = Factor::ALL.map(|factor| transposition.name(factor));
             return Err(impossible(
                 format!("a product of {of_all}"),
                 &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
             ));
         }
-        let owners = owners((&layouts, stored, &of_all), rank.ranks(), &ranges)?;
-        let made = by_ranges(rank, &talk, (&spec, &ranges, &owners), (a, b, c));
-        talk.telling(made)
+        let owners = owners((&distributions, transposition, &of_all), rank.ranks(), &ranges)?;
+        let made = by_ranges(rank, &collective, (&spec, &ranges, &owners), (a, b, c));
+        collective.telling(made)
     }
 }
 
 /// The same, when all ranks have agreed, and it is known who has which ranges.
 fn by_ranges(
     rank: &Rank,
-    talk: &Talk,
+    collective: &CollectiveContext,
     (spec, ranges, owners): (&SgemmSpec, &[Range<usize>], &[usize]),
     (a, b, c): (&Sharded, &Sharded, &mut Sharded),
 ) -> Result<()> {
-    let (m, n) = (c.layout().rows, c.layout().cols);
+    let (m, n) = (c.distribution().rows, c.distribution().cols);
     let own = rank.number();
     let mine: Range<usize> = match owners.iter().position(|of| *of == own) {
         None => 0..0,
@@ -116,12 +120,12 @@ fn by_ranges(
     }
     let kept = c.block().clone();
     let got = device.alloc(sums.len(ranges.len(), kept.rows.len(), kept.cols.len())?)?;
-    let blocks = c.layout().shards(rank.ranks()).map_err(WorldError::Layout)?;
+    let blocks = c.distribution().shards(rank.ranks()).map_err(WorldError::Distribution)?;
     let add = <ReduceKernel>::new(ADD.parse()?)?;
     load(&device, &*add.prepare(&device)?)?;
-    rank.links.all_ready(talk)?;
-    let step = Step { sums: &sums, own, owners, blocks: &blocks, sent: &sent, got: &got };
-    step.carry(rank, talk)?;
+    rank.links.all_ready(collective)?;
+    let step = SumsExchange { sums: &sums, own, owners, blocks: &blocks, sent: &sent, got: &got };
+    step.exchange(rank, collective)?;
     if kept.is_empty() {
         return Ok(());
     }
@@ -188,13 +192,13 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
 
 /// Which rank has each range.
 fn owners(
-    (layouts, stored, of_all): (&Layouts, Stored, &str),
+    (distributions, transposition, of_all): (&Distributions, Transposition, &str),
     ranks: usize,
     ranges: &[Range<usize>],
 ) -> Result<Vec<usize>> {
-    let of_a = layouts.a.shards(ranks).map_err(WorldError::Layout)?;
-    let of_b = layouts.b.shards(ranks).map_err(WorldError::Layout)?;
-    let (rows, cols) = (layouts.a.rows, layouts.b.cols);
+    let of_a = distributions.a.shards(ranks).map_err(WorldError::Distribution)?;
+    let of_b = distributions.b.shards(ranks).map_err(WorldError::Distribution)?;
+    let (rows, cols) = (distributions.a.rows, distributions.b.cols);
     let holds = |rank: usize, range: &Range<usize>| {
         let inside = |has: &Range<usize>| has.start <= range.start && range.end <= has.end;
         let (of_a, of_b) = (&of_a[rank], &of_b[rank]);
@@ -204,7 +208,7 @@ fn owners(
     let owner = |range: &Range<usize>| {
         let owner = (0..ranks).find(|rank| holds(*rank, range));
         owner.ok_or_else(|| {
-            let [of_a, of_b] = match Side::ALL.map(|side| stored.is_turned(side)) {
+            let [of_a, of_b] = match Factor::ALL.map(|factor| transposition.is_turned(factor)) {
                 [false, false] => ["columns", "rows"],
                 [false, true] => ["columns", "columns"],
                 [true, false] => ["rows", "rows"],
@@ -262,11 +266,11 @@ impl Sums<'_> {
     ) -> Result<()> {
         let (terms, m, n) = (&self.ranges[range], self.m, self.n);
         let within = |has: &Range<usize>| terms.start - has.start..terms.end - has.start;
-        let stored = Stored::of(spec);
-        let terms_of_a = within(&stored.block(Side::A, a.block()).cols);
-        let terms_of_b = within(&stored.block(Side::B, b.block()).rows);
-        let of_a = stored.part(Side::A, a).part(0..m, terms_of_a)?;
-        let of_b = stored.part(Side::B, b).part(terms_of_b, 0..n)?;
+        let transposition = Transposition::from_spec(spec);
+        let terms_of_a = within(&transposition.block(Factor::A, a.block()).cols);
+        let terms_of_b = within(&transposition.block(Factor::B, b.block()).rows);
+        let of_a = transposition.part(Factor::A, a).part(0..m, terms_of_a)?;
+        let of_b = transposition.part(Factor::B, b).part(terms_of_b, 0..n)?;
         // Parts of rows and columns lie apart, whatever the line says of whole matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(Split::Ranges(1));
@@ -279,7 +283,7 @@ impl Sums<'_> {
 }
 
 /// What brings the sums of all ranges to those who keep the elements.
-struct Step<'s> {
+struct SumsExchange<'s> {
     sums: &'s Sums<'s>,
     own: usize,
     owners: &'s [usize],
@@ -289,31 +293,31 @@ struct Step<'s> {
     got: &'s Buffer,
 }
 
-impl Step<'_> {
-    fn carry(self, rank: &Rank, talk: &Talk) -> Result<()> {
+impl SumsExchange<'_> {
+    fn exchange(self, rank: &Rank, collective: &CollectiveContext) -> Result<()> {
         let device = &rank.device;
-        carry::<f32>(device, &rank.links, talk, self)
+        with_transport::<f32>(device, &rank.links, collective, self)
     }
 }
 
-impl Work for Step<'_> {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
+impl TransportWork for SumsExchange<'_> {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let Self { sums, own, owners, blocks, sent, got } = self;
-        let (side, n) = (Side::A, sums.n);
+        let (factor, n) = (Factor::A, sums.n);
         let held = Block::new(sums.mine.start * sums.m..sums.mine.end * sums.m, 0..n);
         let source = area::<B>(sent, &held)?;
-        let own_part = Own { side, block: held.clone(), area: source.clone() };
-        carrier.start(on.backend, &[own_part])?;
+        let own_part = OwnBlock { factor, block: held.clone(), area: source.clone() };
+        transport.start(on.backend, &[own_part])?;
         let (rows, cols) = (blocks[own].rows.len(), blocks[own].cols.len());
         let all = Block::new(0..owners.len() * rows, 0..cols);
         let target = area::<B>(got, &all)?;
-        let mut legs = Vec::new();
+        let mut transfers = Vec::new();
         for (range, owner) in owners.iter().enumerate() {
             if *owner == own {
                 for (rank, block) in blocks.iter().enumerate() {
                     if rank != own && !block.is_empty() {
                         let from = part(&source, &held, &sums.block(range, block))?;
-                        legs.push(Leg::Send { to: rank, from });
+                        transfers.push(Transfer::Send { to: rank, from });
                     }
                 }
             }
@@ -322,13 +326,14 @@ impl Work for Step<'_> {
             }
             let block = sums.block(range, &blocks[own]);
             let to = part(&target, &all, &Block::new(range * rows..(range + 1) * rows, 0..cols))?;
-            legs.push(match *owner == own {
-                true => Leg::Copy { from: part(&source, &held, &block)?, to },
-                false => Leg::Receive { from: *owner, block, to },
+            transfers.push(match *owner == own {
+                true => Transfer::Copy { from: part(&source, &held, &block)?, to },
+                false => Transfer::Receive { from: *owner, block, to },
             });
         }
-        carrier.begin(on.backend, Begun { exchange: 0, side, legs, behind: false })?;
-        carrier.wait(on.backend, 0)?;
-        carrier.end(on.backend)
+        transport
+            .begin(on.backend, ExchangeStart { exchange: 0, factor, transfers, behind: false })?;
+        transport.wait(on.backend, 0)?;
+        transport.end(on.backend)
     }
 }

@@ -1,6 +1,6 @@
 //! Memory for what comes from other ranks, kept from product to product.
 
-use super::{Block, Place, Side};
+use super::{Block, Factor, Place};
 use crate::{Error, Result};
 use gemm_runtime::Buffer;
 use gemm_runtime::Device;
@@ -12,21 +12,26 @@ use std::collections::HashMap;
 
 /// The memory of each place but the shards.
 #[derive(Default)]
-pub(crate) struct Rooms(HashMap<(Side, Place), Buffer>);
+pub(crate) struct StagingBuffers(HashMap<(Factor, Place), Buffer>);
 
-impl Rooms {
+impl StagingBuffers {
     /// Gives back what is of no use.
-    pub(crate) fn retain(&mut self, is_used: impl Fn(&(Side, Place)) -> bool) {
+    pub(crate) fn retain(&mut self, is_used: impl Fn(&(Factor, Place)) -> bool) {
         self.0.retain(|at, _| is_used(at));
     }
 
     /// Whether there is room for so many elements.
-    pub(crate) fn has(&self, at: (Side, Place), len: usize) -> bool {
+    pub(crate) fn has(&self, at: (Factor, Place), len: usize) -> bool {
         self.0.get(&at).is_some_and(|buffer| buffer.len() >= len)
     }
 
     /// Has room for so many elements, with anything in them.
-    pub(crate) fn reserve(&mut self, device: &Device, at: (Side, Place), len: usize) -> Result<()> {
+    pub(crate) fn reserve(
+        &mut self,
+        device: &Device,
+        at: (Factor, Place),
+        len: usize,
+    ) -> Result<()> {
         if !self.has(at, len) {
             // What is too small is not kept beside what is made.
             self.0.remove(&at);
@@ -36,11 +41,11 @@ impl Rooms {
     }
 
     /// The memory of a place for which there is room.
-    pub(crate) fn buffer(&self, at: (Side, Place)) -> Result<&Buffer> {
-        let (side, place) = at;
+    pub(crate) fn buffer(&self, at: (Factor, Place)) -> Result<&Buffer> {
+        let (factor, place) = at;
         let room = self.0.get(&at);
         room.ok_or_else(|| {
-            Error::internal(format!("there is no room for what of {side} goes to {place}"))
+            Error::internal(format!("there is no room for what of {factor} goes to {place}"))
         })
     }
 }

@@ -34,14 +34,14 @@ mod node;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use hello::{Fact, Hello, Met};
+pub(crate) use hello::{Fact, Hello, RendezvousOutcome};
 #[cfg(test)]
 pub(crate) use job::Address;
 pub(crate) use job::Job;
 
 use super::WorldError;
-use super::error::Lost;
-use crate::channel::{Broken, Tag, Wire};
+use super::error::LossReason;
+use crate::channel::{Channel, RankLoss, Tag};
 use link::Start;
 use node::Node;
 use std::net::TcpListener;
@@ -52,7 +52,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// All ranks are to have met by then: 60 s.
-    pub(crate) meeting: Duration,
+    pub(crate) rendezvous: Duration,
     /// A rank that has nothing to say gives a sign of life that often: 1 s.
     pub(crate) heartbeat: Duration,
     /// A process of which nothing has come for so long is late: 10 s.
@@ -78,7 +78,7 @@ impl Limits {
         let value = value.to_string_lossy().into_owned();
         match value.trim().parse() {
             Ok(seconds) if seconds > 0 => {
-                Ok(Self { meeting: Duration::from_secs(seconds), ..Self::default() })
+                Ok(Self { rendezvous: Duration::from_secs(seconds), ..Self::default() })
             }
             _ => Err(WorldError::Environment {
                 variable: VARIABLE,
@@ -89,17 +89,17 @@ impl Limits {
     }
 
     fn bounded(&self) -> Self {
-        let Self { meeting, heartbeat, silence, linger } = self.clone();
-        let [meeting, heartbeat, silence, linger] =
-            [meeting, heartbeat, silence, linger].map(|time| time.min(LONGEST));
-        Self { meeting, heartbeat, silence, linger }
+        let Self { rendezvous, heartbeat, silence, linger } = self.clone();
+        let [rendezvous, heartbeat, silence, linger] =
+            [rendezvous, heartbeat, silence, linger].map(|time| time.min(LONGEST));
+        Self { rendezvous, heartbeat, silence, linger }
     }
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            meeting: Duration::from_secs(60),
+            rendezvous: Duration::from_secs(60),
             heartbeat: Duration::from_secs(1),
             silence: Duration::from_secs(10),
             linger: Duration::from_secs(60),
@@ -119,7 +119,7 @@ pub(crate) fn meet(
     job: &Job,
     hello: &Hello,
     limits: &Limits,
-) -> Result<(TcpWire, Met), WorldError> {
+) -> Result<(TcpChannel, RendezvousOutcome), WorldError> {
     meet_at(None, job, hello, limits)
 }
 
@@ -129,9 +129,9 @@ fn meet_at(
     job: &Job,
     hello: &Hello,
     limits: &Limits,
-) -> Result<(TcpWire, Met), WorldError> {
+) -> Result<(TcpChannel, RendezvousOutcome), WorldError> {
     let limits = &limits.bounded();
-    let deadline = Instant::now() + limits.meeting;
+    let deadline = Instant::now() + limits.rendezvous;
     let (links, met) = if job.ranks <= 1 {
         (Vec::new(), hello::alone(hello)?)
     } else if job.rank == 0 {
@@ -147,7 +147,7 @@ fn meet_at(
         reason: format!("rank {} cannot begin: {error}", job.rank),
     })?;
     node.begin();
-    Ok((TcpWire { node }, met))
+    Ok((TcpChannel { node }, met))
 }
 
 /// The end of a rank whose process is connected to that of rank 0.
@@ -155,25 +155,25 @@ fn meet_at(
 /// Dropped, it waits until what this rank has sent before it left is on its way, and rank 0's until all have left, for no
 /// longer than the limits say; then its threads have ended.
 #[derive(Debug)]
-pub(crate) struct TcpWire {
+pub(crate) struct TcpChannel {
     node: Arc<Node>,
 }
 
-impl TcpWire {
+impl TcpChannel {
     /// Why this rank can say nothing to another one, or hear nothing of it.
-    fn is_impossible(&self, other: usize) -> Option<Broken> {
+    fn is_impossible(&self, other: usize) -> Option<RankLoss> {
         let why = if self.node.has_left(self.rank()) {
-            Lost::Finished
+            LossReason::Finished
         } else if other >= self.ranks() {
-            Lost::Failed(format!("it spoke to rank {other} in a world of {}", self.ranks()))
+            LossReason::Failed(format!("it spoke to rank {other} in a world of {}", self.ranks()))
         } else {
             return None;
         };
-        Some(Broken { rank: self.rank(), why })
+        Some(RankLoss { rank: self.rank(), why })
     }
 }
 
-impl Wire for TcpWire {
+impl Channel for TcpChannel {
     fn rank(&self) -> usize {
         self.node.rank()
     }
@@ -182,7 +182,7 @@ impl Wire for TcpWire {
         self.node.ranks()
     }
 
-    fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), Broken> {
+    fn send(&self, to: usize, tag: Tag, bytes: Vec<u8>) -> Result<(), RankLoss> {
         if let Some(broken) = self.broken() {
             return Err(self.node.tell(broken));
         }
@@ -193,7 +193,7 @@ impl Wire for TcpWire {
         Ok(())
     }
 
-    fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, Broken> {
+    fn take(&self, from: usize, tag: Tag, deadline: Instant) -> Result<Vec<u8>, RankLoss> {
         if let Some(broken) = self.broken() {
             return Err(self.node.tell(broken));
         }
@@ -203,11 +203,11 @@ impl Wire for TcpWire {
         self.node.take(from, tag, deadline)
     }
 
-    fn broken(&self) -> Option<Broken> {
+    fn broken(&self) -> Option<RankLoss> {
         self.node.broken()
     }
 
-    fn abort(&self, broken: Broken) {
+    fn abort(&self, broken: RankLoss) {
         self.node.report(broken);
     }
 
@@ -216,7 +216,7 @@ impl Wire for TcpWire {
     }
 }
 
-impl Drop for TcpWire {
+impl Drop for TcpChannel {
     fn drop(&mut self) {
         self.node.end();
     }

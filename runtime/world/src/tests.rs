@@ -9,13 +9,13 @@ pub(crate) mod program;
 
 use super::mailbox::{Delivery, mailboxes, mailboxes_that};
 use super::tcp;
-use crate::channel::{Broken, Wire};
+use crate::channel::{Channel, RankLoss};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The ends of a world of some kind.
-type Ends = Vec<Arc<dyn Wire>>;
+type Ends = Vec<Arc<dyn Channel>>;
 
 /// Makes a world of so many ranks, by a seed.
 type Kind = fn(usize, u64) -> Ends;
@@ -37,7 +37,7 @@ fn soon() -> Instant {
 
 /// Runs a rank in each of as many threads, which alone hold the ends. What each has come to, by rank; `None` of one that
 /// has panicked.
-fn run<T: Send>(ends: Ends, rank: impl Fn(Arc<dyn Wire>) -> T + Sync) -> Vec<Option<T>> {
+fn run<T: Send>(ends: Ends, rank: impl Fn(Arc<dyn Channel>) -> T + Sync) -> Vec<Option<T>> {
     let rank = &rank;
     thread::scope(|scope| {
         let threads: Vec<_> = ends.into_iter().map(|end| scope.spawn(move || rank(end))).collect();
@@ -46,7 +46,7 @@ fn run<T: Send>(ends: Ends, rank: impl Fn(Arc<dyn Wire>) -> T + Sync) -> Vec<Opt
 }
 
 /// What all ranks that were told of a loss were told: the same.
-fn same(told: impl IntoIterator<Item = Broken>) -> Option<Broken> {
+fn same(told: impl IntoIterator<Item = RankLoss>) -> Option<RankLoss> {
     let mut told = told.into_iter();
     let first = told.next()?;
     for other in told {

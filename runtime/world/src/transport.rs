@@ -9,18 +9,18 @@ mod messages;
 mod nccl;
 mod peers;
 
-pub use links::Carry;
+pub use links::TransportKind;
 pub(crate) use links::{Links, in_job};
-use messages::ByWire;
+use messages::MessageTransport;
 #[cfg(feature = "nccl")]
 pub(crate) use nccl::Communicators;
 #[cfg(feature = "nccl")]
-use nccl::Moved;
-use peers::Fetching;
+use nccl::NcclTransport;
+use peers::PeerTransport;
 
 use super::error::panicked;
-use super::rank::Talk;
-use super::{Block, Side};
+use super::rank::CollectiveContext;
+use super::{Block, Factor};
 use crate::Result;
 use gemm_runtime::Device;
 use gemm_runtime::internal::Keeps;
@@ -30,7 +30,7 @@ use gemm_sim::Element;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What a rank does in an exchange.
-pub(crate) enum Leg<B: Backend> {
+pub(crate) enum Transfer<B: Backend> {
     /// It sends a block of its own.
     Send {
         /// To whom.
@@ -57,22 +57,22 @@ pub(crate) enum Leg<B: Backend> {
 }
 
 /// An exchange that begins.
-pub(crate) struct Begun<B: Backend> {
+pub(crate) struct ExchangeStart<B: Backend> {
     /// Its number.
     pub(crate) exchange: usize,
     /// Of which matrix.
-    pub(crate) side: Side,
+    pub(crate) factor: Factor,
     /// What the rank does in it.
-    pub(crate) legs: Vec<Leg<B>>,
+    pub(crate) transfers: Vec<Transfer<B>>,
     /// Whether it brings something to where products that have been launched may still read: it is not to begin before they
     /// are done.
     pub(crate) behind: bool,
 }
 
 /// A part of a matrix as a rank has it, from which others may be sent something.
-pub(crate) struct Own<B: Backend> {
+pub(crate) struct OwnBlock<B: Backend> {
     /// Of which matrix.
-    pub(crate) side: Side,
+    pub(crate) factor: Factor,
     /// Which part it is.
     pub(crate) block: Block,
     /// Where it lies.
@@ -80,12 +80,12 @@ pub(crate) struct Own<B: Backend> {
 }
 
 /// Brings blocks from rank to rank, for one product or reduction.
-pub(crate) trait Carrier<B: Backend> {
+pub(crate) trait Transport<B: Backend> {
     /// Begins; all that has been launched on the device so far comes before.
-    fn start(&mut self, backend: &B, own: &[Own<B>]) -> Result<()>;
+    fn start(&mut self, backend: &B, own: &[OwnBlock<B>]) -> Result<()>;
 
     /// Begins an exchange, or puts that off until it is waited for: what is launched before is then launched sooner.
-    fn begin(&mut self, backend: &B, begun: Begun<B>) -> Result<()>;
+    fn begin(&mut self, backend: &B, begun: ExchangeStart<B>) -> Result<()>;
 
     /// Begins what was put off.
     fn send_off(&mut self, _: &B) -> Result<()> {
@@ -104,50 +104,59 @@ pub(crate) trait Carrier<B: Backend> {
 }
 
 /// What is done with a carrier, whatever the back end is.
-pub(crate) trait Work {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()>;
+pub(crate) trait TransportWork {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()>;
 }
 
 /// Does something with what carries elements of type `T` to and from a device. Where it fails all ranks are told, and nothing is
 /// under way when this returns.
-pub(crate) fn carry<T: Element>(
+pub(crate) fn with_transport<T: Element>(
     device: &Device,
     links: &Links,
-    talk: &Talk,
-    work: impl Work,
+    collective: &CollectiveContext,
+    work: impl TransportWork,
 ) -> Result<()> {
     match (device.backend(), links) {
-        (Either::Gpu(backend), Links::Peers(peers)) => {
-            finished(On { device, backend }, Fetching::new(peers, talk), talk, work)
-        }
+        (Either::Gpu(backend), Links::Peers(peers)) => finished(
+            On { device, backend },
+            PeerTransport::new(peers, collective),
+            collective,
+            work,
+        ),
         #[cfg(feature = "nccl")]
         (Either::Gpu(backend), Links::Nccl(nccl)) => {
-            finished(On { device, backend }, Moved::new(nccl, talk), talk, work)
+            finished(On { device, backend }, NcclTransport::new(nccl, collective), collective, work)
         }
-        (Either::Gpu(backend), Links::Wire { .. }) => {
-            finished(On { device, backend }, ByWire::<T, _>::new(talk), talk, work)
-        }
-        (Either::Simulator(backend), _) => {
-            finished(On { device, backend }, ByWire::<T, _>::new(talk), talk, work)
-        }
+        (Either::Gpu(backend), Links::Channel { .. }) => finished(
+            On { device, backend },
+            MessageTransport::<T, _>::new(collective),
+            collective,
+            work,
+        ),
+        (Either::Simulator(backend), _) => finished(
+            On { device, backend },
+            MessageTransport::<T, _>::new(collective),
+            collective,
+            work,
+        ),
     }
 }
 
 fn finished<B: Keeps + Areas>(
     on: On<'_, B>,
-    mut carrier: impl Carrier<B>,
-    talk: &Talk,
-    work: impl Work,
+    mut transport: impl Transport<B>,
+    collective: &CollectiveContext,
+    work: impl TransportWork,
 ) -> Result<()> {
     // What panics here lets go of what is still read and written, unless that is over.
-    let outcome = catch_unwind(AssertUnwindSafe(|| work.run(on, &mut carrier)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| work.run(on, &mut transport)));
     match &outcome {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => talk.abort(error),
-        Err(panic) => talk.abort(&panicked(talk.number(), &**panic)),
+        Ok(Err(error)) => collective.abort(error),
+        Err(panic) => collective.abort(&panicked(collective.number(), &**panic)),
     }
     if !matches!(outcome, Ok(Ok(()))) {
-        carrier.give_up(on.backend);
+        transport.give_up(on.backend);
     }
     outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -2,8 +2,8 @@
 
 use super::delivery::{Delivery, Fault, FaultKind, Random};
 use super::{MOMENT, PATIENCE};
-use crate::channel::{Broken, Tag, last_in_chain};
-use crate::error::Lost;
+use crate::channel::{RankLoss, Tag, last_in_chain};
+use crate::error::LossReason;
 use crate::inbox::{Inbox, Next};
 use std::hint;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,12 +11,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// From whom, to whom, under which tag.
-pub(super) type Channel = (usize, usize, Tag);
+pub(super) type Route = (usize, usize, Tag);
 
 /// What the ranks share, behind one lock: who waits for whom has to be seen as a whole.
 #[derive(Debug)]
 pub(super) struct Post {
-    state: Mutex<State>,
+    state: Mutex<PostState>,
     /// By rank, whose thread waits for it.
     changed: Vec<Condvar>,
     /// By rank, how often something has changed for it: for those who look out, without the lock.
@@ -26,13 +26,13 @@ pub(super) struct Post {
 }
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct PostState {
     /// What is visible, by rank.
     inboxes: Vec<Inbox>,
     /// What is not, in the order in which it was sent.
-    under_way: Vec<(Channel, Vec<u8>)>,
+    under_way: Vec<(Route, Vec<u8>)>,
     /// What each rank is blocked for. What becomes visible to it ends that, before its thread knows.
-    waits: Vec<Option<Channel>>,
+    waits: Vec<Option<Route>>,
     /// How many calls each rank has made.
     calls: Vec<u64>,
     faults: Vec<Fault>,
@@ -40,9 +40,9 @@ pub(super) struct State {
     random: Random,
 }
 
-impl State {
+impl PostState {
     /// The first rank that was lost.
-    pub(super) fn broken(&self) -> Option<&Broken> {
+    pub(super) fn broken(&self) -> Option<&RankLoss> {
         self.inboxes.first()?.broken()
     }
 
@@ -63,13 +63,13 @@ impl State {
         now.map(|fault| fault.kind.clone()).collect()
     }
 
-    fn is_under_way(&self, channel: Channel) -> bool {
+    fn is_under_way(&self, channel: Route) -> bool {
         self.under_way.iter().any(|(other, _)| *other == channel)
     }
 
     /// Whether every rank that has not left waits for a message.
     fn all_wait(&self) -> bool {
-        let waits = |(rank, wait): (usize, &Option<Channel>)| wait.is_some() || self.has_left(rank);
+        let waits = |(rank, wait): (usize, &Option<Route>)| wait.is_some() || self.has_left(rank);
         self.waits.iter().enumerate().all(waits)
     }
 
@@ -80,8 +80,8 @@ impl State {
     }
 
     /// Those that wait in a ring with one that waits, each for the next, and for nothing that is under way.
-    fn ring(&self, first: usize) -> Option<Vec<Channel>> {
-        let mut ring: Vec<Channel> = Vec::new();
+    fn ring(&self, first: usize) -> Option<Vec<Route>> {
+        let mut ring: Vec<Route> = Vec::new();
         let mut rank = first;
         loop {
             let channel = self.waits[rank]?;
@@ -98,18 +98,18 @@ impl State {
 }
 
 /// Who waits for whom, from the lowest rank on.
-fn deadlock(mut ring: Vec<Channel>) -> Broken {
+fn deadlock(mut ring: Vec<Route>) -> RankLoss {
     let lowest = ring.iter().enumerate().min_by_key(|(_, (_, rank, _))| *rank);
     let (place, rank) = lowest.map_or((0, 0), |(place, (_, rank, _))| (place, *rank));
     ring.rotate_left(place);
-    let who = |(from, rank, tag): &Channel| format!("rank {rank} for rank {from} ({tag})");
+    let who = |(from, rank, tag): &Route| format!("rank {rank} for rank {from} ({tag})");
     let text = ring.iter().map(who).collect::<Vec<_>>().join(", ");
-    Broken { rank, why: Lost::Deadlock(text) }
+    RankLoss { rank, why: LossReason::Deadlock(text) }
 }
 
 impl Post {
     pub(super) fn new(ranks: usize, delivery: Delivery, look_out: bool) -> Self {
-        let state = State {
+        let state = PostState {
             inboxes: (0..ranks).map(|rank| Inbox::new(rank, ranks)).collect(),
             under_way: Vec::new(),
             waits: vec![None; ranks],
@@ -131,12 +131,12 @@ impl Post {
     }
 
     /// A thread that panics in here leaves a state that is whole: nothing in here calls what could.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, PostState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A rank is lost. The first one that was.
-    pub(super) fn lose(&self, state: &mut State, broken: Broken) -> Broken {
+    pub(super) fn lose(&self, state: &mut PostState, broken: RankLoss) -> RankLoss {
         for inbox in &mut state.inboxes {
             inbox.lose(broken.clone());
         }
@@ -146,7 +146,7 @@ impl Post {
     }
 
     /// A rank leaves.
-    pub(super) fn leave(&self, state: &mut State, rank: usize) {
+    pub(super) fn leave(&self, state: &mut PostState, rank: usize) {
         for inbox in &mut state.inboxes {
             inbox.leave(rank);
         }
@@ -154,7 +154,7 @@ impl Post {
     }
 
     /// A message is under way, and others, or it, become visible.
-    pub(super) fn send(&self, state: &mut State, channel: Channel, bytes: Vec<u8>) {
+    pub(super) fn send(&self, state: &mut PostState, channel: Route, bytes: Vec<u8>) {
         state.under_way.push((channel, bytes));
         if !state.shuffles {
             self.deliver(state);
@@ -174,7 +174,11 @@ impl Post {
     }
 
     /// Looks out until something changes for a rank, for a moment.
-    fn watch<'s>(&'s self, rank: usize, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn watch<'s>(
+        &'s self,
+        rank: usize,
+        state: MutexGuard<'s, PostState>,
+    ) -> MutexGuard<'s, PostState> {
         let seen = self.news[rank].load(Ordering::Acquire);
         drop(state);
         let end = Instant::now() + MOMENT;
@@ -185,7 +189,7 @@ impl Post {
     }
 
     /// One of the messages under way becomes visible.
-    fn deliver(&self, state: &mut State) {
+    fn deliver(&self, state: &mut PostState) {
         let drawn = state.random.below(state.under_way.len());
         let Some((channel, _)) = state.under_way.get(drawn) else {
             return;
@@ -204,11 +208,11 @@ impl Post {
     /// The next message of a channel, by the deadline.
     pub(super) fn take<'s>(
         &'s self,
-        mut state: MutexGuard<'s, State>,
-        channel: Channel,
+        mut state: MutexGuard<'s, PostState>,
+        channel: Route,
         began: Instant,
         deadline: Instant,
-    ) -> Result<Vec<u8>, Broken> {
+    ) -> Result<Vec<u8>, RankLoss> {
         let (from, rank, tag) = channel;
         let mut waited = false;
         let mut looks_out = self.look_out;
@@ -219,9 +223,11 @@ impl Post {
             let now = Instant::now();
             match next {
                 Next::Message(bytes) => return Ok(bytes),
-                Next::Broken(broken) => return Err(broken),
+                Next::RankLoss(broken) => return Err(broken),
                 Next::Left if !under_way => {
-                    return Err(self.lose(&mut state, Broken { rank: from, why: Lost::Finished }));
+                    return Err(
+                        self.lose(&mut state, RankLoss { rank: from, why: LossReason::Finished })
+                    );
                 }
                 Next::Left | Next::Nothing => {}
             }
@@ -230,9 +236,9 @@ impl Post {
                 continue;
             }
             if now >= deadline {
-                let late = Lost::Late(now.duration_since(began));
+                let late = LossReason::Late(now.duration_since(began));
                 let rank = state.cause(from);
-                return Err(self.lose(&mut state, Broken { rank, why: late }));
+                return Err(self.lose(&mut state, RankLoss { rank, why: late }));
             }
             state.waits[rank] = Some(channel);
             if let Some(ring) = state.ring(rank) {

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 
 /// One rank's half of a movement of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum NcclTransfer {
     /// Bytes of this rank for another one, or for itself.
     Send {
         /// Where they are, on this rank's device.
@@ -29,7 +29,7 @@ pub enum Part {
     },
 }
 
-impl Part {
+impl NcclTransfer {
     /// Where it is, how much, the other rank, and whether that one receives.
     fn fields(self) -> (u64, usize, usize, bool) {
         match self {
@@ -61,7 +61,7 @@ impl Communicator {
     /// writes those that are received. Where
     /// [`Library::reaches_into_buffers`](super::Library::reaches_into_buffers), they are accessible to the devices of all
     /// ranks of this process.
-    pub unsafe fn exchange(&self, stream: u64, parts: &[Part]) -> Result<()> {
+    pub unsafe fn exchange(&self, stream: u64, parts: &[NcclTransfer]) -> Result<()> {
         let doing = Doing::Exchange;
         self.check(parts).map_err(|need| doing.refused(need))?;
         let calls = parts.iter().copied().filter(|part| !part.is_empty()).map(|part| {
@@ -125,7 +125,7 @@ impl Communicator {
     }
 
     /// What NCCL would not find out before it is too late.
-    fn check(&self, parts: &[Part]) -> Result<(), String> {
+    fn check(&self, parts: &[NcclTransfer]) -> Result<(), String> {
         for part in parts {
             let (at, bytes, peer, _) = part.fields();
             self.is_rank(peer)?;

@@ -37,7 +37,7 @@ macro_rules! functions {
         #[allow(unsafe_code, reason = "NCCL is a C library, loaded at run time")]
         impl Functions {
             /// All of them, or which one a library lacks.
-            pub(super) fn of(library: &libloading::Library) -> Result<Self, String> {
+            pub(super) fn load(library: &libloading::Library) -> Result<Self, String> {
                 // SAFETY: the types are those that nccl.h declares, the same from 2.22 to 2.30.
                 Ok(unsafe { Self { $($field: symbol(library, $name, "NCCL of 2.22 or later")?,)* } })
             }

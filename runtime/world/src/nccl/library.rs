@@ -94,7 +94,7 @@ impl Library {
             return Err(why);
         }
         let functions =
-            Functions::of(&library).map_err(|why| format!("{}: {why}", path.display()))?;
+            Functions::load(&library).map_err(|why| format!("{}: {why}", path.display()))?;
         Ok(Self { functions, version: number, path, _library: ManuallyDrop::new(library) })
     }
 

@@ -1,10 +1,10 @@
 //! What rank 0 answers to those that come.
 
 use super::envelope::{ENVELOPE, PROTOCOL, Speaker, read_exactly};
-use super::fault::{Fault, cut};
-use super::hello::{Met, Said};
+use super::fault::{RendezvousFault, cut};
+use super::hello::{PeerFact, RendezvousOutcome};
 use crate::codec::{Decoder, put_bytes, put_list, put_number};
-use crate::error::Lost;
+use crate::error::LossReason;
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ pub(super) enum Answer {
     /// That it has come to another job: to which.
     Away(String),
     /// That there will be no world.
-    Failed(Fault),
+    Failed(RendezvousFault),
     /// That all are there, and what they have said.
-    Welcome(Met),
+    Welcome(RendezvousOutcome),
 }
 
 impl Answer {
@@ -64,10 +64,10 @@ impl Answer {
         let answer = match decoder.number()? {
             0 => Self::Wait(decoder.text()?),
             1 => Self::Away(decoder.text()?),
-            2 => Self::Failed(Fault::get(&mut decoder)?),
+            2 => Self::Failed(RendezvousFault::get(&mut decoder)?),
             3 => {
-                let said = decoder.list(|rank| rank.list(Said::get))?;
-                Self::Welcome(Met { said, payload: decoder.bytes()?.to_vec() })
+                let said = decoder.list(|rank| rank.list(PeerFact::get))?;
+                Self::Welcome(RendezvousOutcome { said, payload: decoder.bytes()?.to_vec() })
             }
             _ => return None,
         };
@@ -83,59 +83,59 @@ impl Answer {
         stream: &TcpStream,
         silence: Duration,
         deadline: Instant,
-    ) -> Result<Self, Unanswered> {
-        let mut patient = Patient { stream, silence, deadline };
+    ) -> Result<Self, MissingAnswer> {
+        let mut patient = DeadlineReader { stream, silence, deadline };
         let mut envelope = Vec::new();
         let ended = patient.by_ref().take(ENVELOPE as u64).read_to_end(&mut envelope);
         if !Speaker::Host.may_be(&envelope) {
-            return Err(Unanswered::nonsense(format!(
+            return Err(MissingAnswer::nonsense(format!(
                 "no rank listens there, but something that says \"{}\"",
                 envelope.escape_ascii()
             )));
         }
         let ended =
-            ended.map_err(|error| Unanswered::failed(&error, silence, "there was no answer"))?;
+            ended.map_err(|error| MissingAnswer::failed(&error, silence, "there was no answer"))?;
         let opened = envelope.first_chunk().and_then(|envelope| Speaker::Host.open(envelope));
         let Some((protocol, length)) = opened else {
             let when = if ended == 0 { "before it gave an answer" } else { "within an answer" };
             let reason = format!("the connection was closed {when}");
-            return Err(Unanswered { reason, why: Lost::Gone });
+            return Err(MissingAnswer { reason, why: LossReason::Gone });
         };
         if protocol != PROTOCOL {
-            return Err(Unanswered::nonsense(format!(
+            return Err(MissingAnswer::nonsense(format!(
                 "rank 0 speaks protocol {protocol} and this rank {PROTOCOL}; build all ranks from the same version"
             )));
         }
         if length > ANSWER_LIMIT {
-            return Err(Unanswered::nonsense(format!(
+            return Err(MissingAnswer::nonsense(format!(
                 "an answer of {length} bytes was to come, of at most {ANSWER_LIMIT}"
             )));
         }
         let body = read_exactly(&mut patient, length as u64);
         let body =
-            body.map_err(|error| Unanswered::failed(&error, silence, "an answer broke off"))?;
+            body.map_err(|error| MissingAnswer::failed(&error, silence, "an answer broke off"))?;
         Self::decode(&body)
-            .ok_or_else(|| Unanswered::nonsense("the answer cannot be read".to_owned()))
+            .ok_or_else(|| MissingAnswer::nonsense("the answer cannot be read".to_owned()))
     }
 }
 
 /// That no answer came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unanswered {
+pub(super) struct MissingAnswer {
     /// What came instead, as text.
     pub(super) reason: String,
     /// What rank 0 is lost with, if it was there.
-    pub(super) why: Lost,
+    pub(super) why: LossReason,
 }
 
-impl Unanswered {
+impl MissingAnswer {
     fn failed(error: &io::Error, silence: Duration, what: &str) -> Self {
-        let why = if is_timeout(error) { Lost::Late(silence) } else { Lost::Gone };
+        let why = if is_timeout(error) { LossReason::Late(silence) } else { LossReason::Gone };
         Self { reason: format!("{what}: {}", reason(error)), why }
     }
 
     fn nonsense(reason: String) -> Self {
-        let why = Lost::Failed(reason.clone());
+        let why = LossReason::Failed(reason.clone());
         Self { reason, why }
     }
 }
@@ -151,13 +151,13 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// Reads that end by a deadline, and where nothing comes for some time.
-struct Patient<'a> {
+struct DeadlineReader<'a> {
     stream: &'a TcpStream,
     silence: Duration,
     deadline: Instant,
 }
 
-impl Read for Patient<'_> {
+impl Read for DeadlineReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.deadline.saturating_duration_since(Instant::now()).min(self.silence);
         if left.is_zero() {

@@ -2,7 +2,7 @@
 
 use super::hello::Hello;
 use crate::codec::{Decoder, put_bytes, put_number};
-use crate::error::{Lost, WorldError};
+use crate::error::{LossReason, WorldError};
 
 /// What the number of ranks is compared under.
 pub(super) const RANKS: &str = "the number of ranks";
@@ -12,7 +12,7 @@ const TEXT: usize = 4096;
 
 /// Why there is no world.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum RendezvousFault {
     /// Ranks do not say the same of something.
     Mismatch { what: String, rank: usize, has: String, other: usize, others: String },
     /// Ranks say the same of what each has one of its own of.
@@ -20,10 +20,10 @@ pub(super) enum Fault {
     /// A rank says that it cannot take part.
     Failed { rank: usize, text: String },
     /// Those that came are not the ranks.
-    Meeting { reason: String },
+    Rendezvous { reason: String },
 }
 
-impl Fault {
+impl RendezvousFault {
     /// As the error of a rank.
     pub(super) fn error(self, address: &str, hello: &Hello) -> WorldError {
         match self {
@@ -41,9 +41,9 @@ impl Fault {
             Self::Failed { rank, text } => WorldError::RankLost {
                 rank,
                 doing: "meeting the others".to_owned(),
-                why: Lost::Failed(text),
+                why: LossReason::Failed(text),
             },
-            Self::Meeting { reason } => {
+            Self::Rendezvous { reason } => {
                 WorldError::Rendezvous { address: address.to_owned(), reason }
             }
         }
@@ -72,7 +72,7 @@ impl Fault {
                 put_number(to, *rank as u64);
                 text(to, with);
             }
-            Self::Meeting { reason } => {
+            Self::Rendezvous { reason } => {
                 put_number(to, 3);
                 text(to, reason);
             }
@@ -95,7 +95,7 @@ impl Fault {
                 other: from.count()?,
             },
             2 => Self::Failed { rank: from.count()?, text: from.text()? },
-            3 => Self::Meeting { reason: from.text()? },
+            3 => Self::Rendezvous { reason: from.text()? },
             _ => return None,
         })
     }

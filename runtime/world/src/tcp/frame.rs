@@ -1,9 +1,9 @@
 //! What goes over a connection once all ranks have met.
 
 use super::envelope::read_exactly;
-use crate::channel::{Broken, Tag};
+use crate::channel::{RankLoss, Tag};
 use crate::codec::{Decoder, put_bytes, put_number};
-use crate::error::Lost;
+use crate::error::LossReason;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) enum Frame {
     /// A rank has left.
     Left(usize),
     /// A rank is lost: from rank 0's process the first that was, to it one that may be.
-    Lost(Broken),
+    LossReason(RankLoss),
     /// What is said before all others, as it is: never read.
     First(Arc<[u8]>),
 }
@@ -41,7 +41,7 @@ impl Frame {
             Self::Waits(None) => (4, (0, 0), 0, [].as_slice()),
             Self::Waits(Some(rank)) => (4, (*rank, 1), 0, [].as_slice()),
             Self::Left(rank) => (2, (*rank, 0), 0, [].as_slice()),
-            Self::Lost(broken) => {
+            Self::LossReason(broken) => {
                 notice = put_lost(&broken.why);
                 (3, (broken.rank, 0), 0, notice.as_slice())
             }
@@ -86,7 +86,7 @@ impl Frame {
             (4, 0) => Self::Waits((second != 0).then(|| rank(first)).transpose()?),
             (3, ..=NOTICE_LIMIT) => {
                 let why = get_lost(&read_exactly(from, length)?).ok_or(ErrorKind::InvalidData)?;
-                Self::Lost(Broken { rank: rank(first)?, why })
+                Self::LossReason(RankLoss { rank: rank(first)?, why })
             }
             _ => return Err(ErrorKind::InvalidData.into()),
         };
@@ -104,18 +104,18 @@ fn read_first(from: &mut impl Read, header: &mut [u8]) -> Result<usize> {
     }
 }
 
-fn put_lost(why: &Lost) -> Vec<u8> {
+fn put_lost(why: &LossReason) -> Vec<u8> {
     let mut bytes = Vec::new();
     let (kind, text) = match why {
-        Lost::Gone => (0, ""),
-        Lost::Late(_) => (1, ""),
-        Lost::Failed(text) => (2, text.as_str()),
-        Lost::Finished => (3, ""),
-        Lost::Deadlock(text) => (4, text.as_str()),
+        LossReason::Gone => (0, ""),
+        LossReason::Late(_) => (1, ""),
+        LossReason::Failed(text) => (2, text.as_str()),
+        LossReason::Finished => (3, ""),
+        LossReason::Deadlock(text) => (4, text.as_str()),
     };
     put_number(&mut bytes, kind);
     let nanoseconds = match why {
-        Lost::Late(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
+        LossReason::Late(time) => u64::try_from(time.as_nanos()).unwrap_or(u64::MAX),
         _ => 0,
     };
     put_number(&mut bytes, nanoseconds);
@@ -123,16 +123,16 @@ fn put_lost(why: &Lost) -> Vec<u8> {
     bytes
 }
 
-fn get_lost(bytes: &[u8]) -> Option<Lost> {
+fn get_lost(bytes: &[u8]) -> Option<LossReason> {
     let mut decoder = Decoder::new(bytes);
     let (kind, nanoseconds, text) = (decoder.number()?, decoder.number()?, decoder.text()?);
     decoder.end()?;
     Some(match kind {
-        0 => Lost::Gone,
-        1 => Lost::Late(Duration::from_nanos(nanoseconds)),
-        2 => Lost::Failed(text),
-        3 => Lost::Finished,
-        4 => Lost::Deadlock(text),
+        0 => LossReason::Gone,
+        1 => LossReason::Late(Duration::from_nanos(nanoseconds)),
+        2 => LossReason::Failed(text),
+        3 => LossReason::Finished,
+        4 => LossReason::Deadlock(text),
         _ => return None,
     })
 }

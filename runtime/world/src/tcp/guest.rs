@@ -1,12 +1,12 @@
 //! The side of a rank that comes to where rank 0 listens.
 
 use super::Limits;
-use super::answer::{Answer, Unanswered};
-use super::hello::{Greeting, Hello, Met};
+use super::answer::{Answer, MissingAnswer};
+use super::hello::{Greeting, Hello, RendezvousOutcome};
 use super::job::{Address, Job};
 use crate::WorldError;
-use crate::channel::Broken;
-use crate::error::Lost;
+use crate::channel::RankLoss;
+use crate::error::LossReason;
 use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::thread;
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// How a visit ended.
 enum Visit {
-    Welcome(TcpStream, Met),
+    Welcome(TcpStream, RendezvousOutcome),
     /// All ranks are told this.
     Failed(WorldError),
     /// To be tried again. What happened.
@@ -31,8 +31,8 @@ enum Visit {
     /// The same, where those of another job meet.
     Away(String),
     /// Rank 0 had heard this one, and then said nothing more.
-    Lost {
-        why: Lost,
+    LossReason {
+        why: LossReason,
         missing: String,
     },
 }
@@ -47,7 +47,7 @@ pub(super) fn join(
     hello: &Hello,
     limits: &Limits,
     deadline: Instant,
-) -> Result<(TcpStream, Met), WorldError> {
+) -> Result<(TcpStream, RendezvousOutcome), WorldError> {
     let refused = |reason| WorldError::Rendezvous { address: job.address.to_string(), reason };
     let greeting = Greeting::new(job, hello).encode().map_err(refused)?;
     let mut pause = AGAIN.0;
@@ -63,13 +63,13 @@ pub(super) fn join(
                 before = format!(" (before that, {happened})");
                 happened
             }
-            Visit::Lost { why, missing } => {
+            Visit::LossReason { why, missing } => {
                 let doing = format!("meeting the others, of whom {missing} was missing");
                 let until = match why {
-                    Lost::Gone => Instant::now() + GRACE,
+                    LossReason::Gone => Instant::now() + GRACE,
                     _ => Instant::now(),
                 };
-                let error = Broken { rank: 0, why }.at(&doing);
+                let error = RankLoss { rank: 0, why }.at(&doing);
                 pause = AGAIN.0;
                 let happened = error.to_string();
                 lost = Some((error, until));
@@ -83,7 +83,7 @@ pub(super) fn join(
             return Err(error.clone());
         }
         if next >= deadline {
-            let time = limits.meeting.as_secs_f64();
+            let time = limits.rendezvous.as_secs_f64();
             return Err(refused(format!(
                 "rank {} did not meet rank 0 in {time:.1} s: {happened}{before}",
                 job.rank
@@ -99,13 +99,13 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
         Ok(stream) => stream,
         Err(error) => return Visit::Again(error.to_string()),
     };
-    let patience = Some(limits.silence);
-    let said = stream.set_write_timeout(patience).and_then(|()| stream.write_all(greeting));
+    let timeout = Some(limits.silence);
+    let said = stream.set_write_timeout(timeout).and_then(|()| stream.write_all(greeting));
     if let Err(error) = said {
         return Visit::Again(error.to_string());
     }
     // Who is heard has come in time, and is told by rank 0 when its time is over.
-    let last = deadline + limits.meeting + limits.silence;
+    let last = deadline + limits.rendezvous + limits.silence;
     let mut until = deadline;
     let mut waited_for = None;
     loop {
@@ -127,9 +127,9 @@ fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: I
                     met.said.len()
                 ));
             }
-            Err(Unanswered { reason, why }) => {
+            Err(MissingAnswer { reason, why }) => {
                 return match waited_for {
-                    Some(missing) => Visit::Lost { why, missing },
+                    Some(missing) => Visit::LossReason { why, missing },
                     None => Visit::Again(reason),
                 };
             }

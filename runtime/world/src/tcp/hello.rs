@@ -1,7 +1,7 @@
 //! What a rank says of itself when it comes, and how that is compared.
 
 use super::envelope::{ENVELOPE, PROTOCOL, Speaker};
-use super::fault::Fault;
+use super::fault::RendezvousFault;
 use super::job::Job;
 use crate::WorldError;
 use crate::codec::{Decoder, put_bytes, put_list, put_number};
@@ -90,14 +90,14 @@ impl Hello {
 
 /// What ranks have said to one another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Met {
+pub(crate) struct RendezvousOutcome {
     /// What each rank has said of itself.
-    pub(super) said: Vec<Vec<Said>>,
+    pub(super) said: Vec<Vec<PeerFact>>,
     /// What rank 0 has for all.
     pub(crate) payload: Vec<u8>,
 }
 
-impl Met {
+impl RendezvousOutcome {
     /// What a rank has said.
     pub(crate) fn value(&self, rank: usize, what: &str) -> Option<&str> {
         let said = self.said.get(rank)?.iter().find(|said| said.what == what)?;
@@ -107,28 +107,28 @@ impl Met {
 
 /// A fact as others hear of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct PeerFact {
     pub(super) what: String,
     pub(super) value: String,
-    pub(super) rule: SaidRule,
+    pub(super) rule: PeerFactRule,
 }
 
 /// A rule as others hear of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SaidRule {
+pub(super) enum PeerFactRule {
     Noted,
     Same,
     Distinct,
 }
 
-impl Said {
+impl PeerFact {
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         put_bytes(to, self.what.as_bytes());
         put_bytes(to, self.value.as_bytes());
         let rule = match self.rule {
-            SaidRule::Noted => 0,
-            SaidRule::Same => 1,
-            SaidRule::Distinct => 2,
+            PeerFactRule::Noted => 0,
+            PeerFactRule::Same => 1,
+            PeerFactRule::Distinct => 2,
         };
         put_number(to, rule);
     }
@@ -136,9 +136,9 @@ impl Said {
     pub(super) fn get(from: &mut Decoder<'_>) -> Option<Self> {
         let (what, value) = (from.text()?, from.text()?);
         let rule = match from.number()? {
-            0 => SaidRule::Noted,
-            1 => SaidRule::Same,
-            2 => SaidRule::Distinct,
+            0 => PeerFactRule::Noted,
+            1 => PeerFactRule::Same,
+            2 => PeerFactRule::Distinct,
             _ => return None,
         };
         Some(Self { what, value, rule })
@@ -153,7 +153,7 @@ pub(super) struct Greeting {
     pub(super) rank: usize,
     pub(super) ranks: usize,
     /// What it says of itself: only the version where it speaks another protocol.
-    pub(super) said: Vec<Said>,
+    pub(super) said: Vec<PeerFact>,
     pub(super) failure: Option<String>,
 }
 
@@ -162,11 +162,11 @@ impl Greeting {
     pub(super) fn new(job: &Job, hello: &Hello) -> Self {
         let fact = |fact: &Fact| {
             let rule = match fact.rule {
-                Rule::Noted => SaidRule::Noted,
-                Rule::Same(_) => SaidRule::Same,
-                Rule::Distinct(_) => SaidRule::Distinct,
+                Rule::Noted => PeerFactRule::Noted,
+                Rule::Same(_) => PeerFactRule::Same,
+                Rule::Distinct(_) => PeerFactRule::Distinct,
             };
-            Said { what: fact.what.clone(), value: fact.value.clone(), rule }
+            PeerFact { what: fact.what.clone(), value: fact.value.clone(), rule }
         };
         Self {
             token: job.token.clone(),
@@ -211,15 +211,15 @@ impl Greeting {
             let said = vec![version_said(version.clone())];
             return Some(Self { token, version, rank, ranks, said, failure: None });
         }
-        let said = decoder.list(Said::get)?;
+        let said = decoder.list(PeerFact::get)?;
         let failure = decoder.list(Decoder::text)?.pop();
         decoder.end()?;
         Some(Self { token, version, rank, ranks, said, failure })
     }
 }
 
-fn version_said(version: String) -> Said {
-    Said { what: VERSION.to_owned(), value: version, rule: SaidRule::Same }
+fn version_said(version: String) -> PeerFact {
+    PeerFact { what: VERSION.to_owned(), value: version, rule: PeerFactRule::Same }
 }
 
 /// What has come of a hello.
@@ -264,22 +264,25 @@ impl Incoming {
 
 /// What is wrong with what ranks have said: that one has failed, or else the first fact of the lowest rank that breaks a
 /// rule of its own, with the lowest ranks that it concerns.
-pub(super) fn compare(said: &[Vec<Said>], failures: &[Option<String>]) -> Option<Fault> {
+pub(super) fn compare(
+    said: &[Vec<PeerFact>],
+    failures: &[Option<String>],
+) -> Option<RendezvousFault> {
     for (rank, failure) in failures.iter().enumerate() {
         if let Some(text) = failure {
-            return Some(Fault::Failed { rank, text: text.clone() });
+            return Some(RendezvousFault::Failed { rank, text: text.clone() });
         }
     }
     let first = said.first()?;
-    let value = |rank: &[Said], what: &str| {
+    let value = |rank: &[PeerFact], what: &str| {
         rank.iter().find(|said| said.what == what).map(|said| said.value.clone())
     };
     // Those of rank 0 first, then those that only others have.
-    for fact in said.iter().flatten().filter(|fact| fact.rule == SaidRule::Same) {
+    for fact in said.iter().flatten().filter(|fact| fact.rule == PeerFactRule::Same) {
         let ours = value(first, &fact.what);
         if let Some(rank) = said.iter().position(|other| value(other, &fact.what) != ours) {
             let nothing = || "nothing".to_owned();
-            return Some(Fault::Mismatch {
+            return Some(RendezvousFault::Mismatch {
                 what: fact.what.clone(),
                 rank,
                 has: value(&said[rank], &fact.what).unwrap_or_else(nothing),
@@ -290,11 +293,11 @@ pub(super) fn compare(said: &[Vec<Said>], failures: &[Option<String>]) -> Option
     }
     let mut seen = HashMap::new();
     for (rank, facts) in said.iter().enumerate() {
-        for fact in facts.iter().filter(|fact| fact.rule == SaidRule::Distinct) {
+        for fact in facts.iter().filter(|fact| fact.rule == PeerFactRule::Distinct) {
             let other = *seen.entry((&fact.what, &fact.value)).or_insert(rank);
             if other != rank {
                 let (what, value) = (fact.what.clone(), fact.value.clone());
-                return Some(Fault::Shared { what, value, rank, other });
+                return Some(RendezvousFault::Shared { what, value, rank, other });
             }
         }
     }
@@ -305,7 +308,7 @@ pub(super) fn compare(said: &[Vec<Said>], failures: &[Option<String>]) -> Option
 ///
 /// # Errors
 /// [`WorldError::RankLost`] where it says that it has failed.
-pub(super) fn alone(hello: &Hello) -> Result<Met, WorldError> {
+pub(super) fn alone(hello: &Hello) -> Result<RendezvousOutcome, WorldError> {
     let job = Job {
         rank: 0,
         ranks: 1,
@@ -317,6 +320,6 @@ pub(super) fn alone(hello: &Hello) -> Result<Met, WorldError> {
     let said = vec![greeting.said];
     match compare(&said, &[greeting.failure]) {
         Some(fault) => Err(fault.error("", hello)),
-        None => Ok(Met { said, payload: hello.payload.clone() }),
+        None => Ok(RendezvousOutcome { said, payload: hello.payload.clone() }),
     }
 }

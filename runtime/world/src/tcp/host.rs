@@ -5,8 +5,8 @@
 
 use super::Limits;
 use super::answer::Answer;
-use super::fault::{Fault, RANKS};
-use super::hello::{Greeting, Hello, Incoming, Met, Said, compare};
+use super::fault::{RANKS, RendezvousFault};
+use super::hello::{Greeting, Hello, Incoming, PeerFact, RendezvousOutcome, compare};
 use super::job::Job;
 use super::link::Start;
 use crate::WorldError;
@@ -35,7 +35,7 @@ pub(super) fn host(
     hello: &Hello,
     limits: &Limits,
     deadline: Instant,
-) -> Result<(Vec<Start>, Met), WorldError> {
+) -> Result<(Vec<Start>, RendezvousOutcome), WorldError> {
     let address = job.address.to_string();
     let refused = |reason: String| WorldError::Rendezvous { address: address.clone(), reason };
     let own = Greeting::new(job, hello);
@@ -43,7 +43,7 @@ pub(super) fn host(
     own.encode().map_err(refused)?;
     let nonblocking = listener.set_nonblocking(true);
     nonblocking.map_err(|error| refused(format!("rank 0 cannot listen: {error}")))?;
-    let mut meeting = Meeting {
+    let mut rendezvous = Rendezvous {
         job,
         listener,
         deadline,
@@ -52,25 +52,25 @@ pub(super) fn host(
         told: vec![false; job.ranks],
         fault: None,
     };
-    let fault = match meeting.wait(limits) {
+    let fault = match rendezvous.wait(limits) {
         None => {
-            let (said, failures) = meeting.said(own);
+            let (said, failures) = rendezvous.said(own);
             match compare(&said, &failures) {
                 None => {
-                    let met = Met { said, payload: hello.payload.clone() };
+                    let met = RendezvousOutcome { said, payload: hello.payload.clone() };
                     let welcome = match Answer::Welcome(met.clone()).encode() {
                         Ok(welcome) => welcome,
                         Err(_) => {
                             let reason = "what the ranks have said is too long".to_owned();
-                            let fault = meeting.tell(Fault::Meeting { reason });
+                            let fault = rendezvous.tell(RendezvousFault::Rendezvous { reason });
                             return Err(fault.error(&address, hello));
                         }
                     };
-                    let starts = meeting.starts(&welcome.into());
+                    let starts = rendezvous.starts(&welcome.into());
                     return Ok((starts.map_err(|error| refused(error.to_string()))?, met));
                 }
                 Some(fault) => {
-                    meeting.tell(fault.clone());
+                    rendezvous.tell(fault.clone());
                     fault
                 }
             }
@@ -81,28 +81,28 @@ pub(super) fn host(
 }
 
 /// Those that have come.
-struct Meeting<'a> {
+struct Rendezvous<'a> {
     job: &'a Job,
     listener: TcpListener,
     deadline: Instant,
     /// Ranks from 1 on.
     seats: Vec<Option<Guest>>,
-    strangers: Vec<Stranger>,
+    strangers: Vec<UnknownPeer>,
     /// Which ranks know of the fault.
     told: Vec<bool>,
-    fault: Option<Fault>,
+    fault: Option<RendezvousFault>,
 }
 
 /// A rank that waits.
 struct Guest {
     stream: TcpStream,
     from: SocketAddr,
-    said: Vec<Said>,
+    said: Vec<PeerFact>,
     failure: Option<String>,
 }
 
 /// One that has not said yet who it is.
-struct Stranger {
+struct UnknownPeer {
     stream: TcpStream,
     from: SocketAddr,
     incoming: Incoming,
@@ -118,10 +118,10 @@ fn is_there(stream: &TcpStream) -> bool {
     matches!(stream.peek(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
-impl Meeting<'_> {
+impl Rendezvous<'_> {
     /// Waits until all are there, which is `None`, or something is wrong with those that are. Then it stays for some of
     /// the time for those that come later, so that they are told, and need not wait.
-    fn wait(&mut self, limits: &Limits) -> Option<Fault> {
+    fn wait(&mut self, limits: &Limits) -> Option<RendezvousFault> {
         let began = Instant::now();
         let mut looked = began;
         let mut spoke = began;
@@ -131,7 +131,7 @@ impl Meeting<'_> {
             self.hear();
             let now = Instant::now();
             if let Some(fault) = &self.fault {
-                until = until.min(now + limits.meeting / 10);
+                until = until.min(now + limits.rendezvous / 10);
                 if now >= until || self.told.iter().skip(1).all(|told| *told) {
                     return Some(fault.clone());
                 }
@@ -151,9 +151,9 @@ impl Meeting<'_> {
                     let reason = format!(
                         "{} did not come in {:.1} s",
                         self.missing(),
-                        limits.meeting.as_secs_f64()
+                        limits.rendezvous.as_secs_f64()
                     );
-                    return Some(self.tell(Fault::Meeting { reason }));
+                    return Some(self.tell(RendezvousFault::Rendezvous { reason }));
                 }
                 if now.duration_since(spoke) >= limits.heartbeat {
                     spoke = now;
@@ -177,7 +177,7 @@ impl Meeting<'_> {
                 self.strangers.remove(0);
             }
             let incoming = Incoming::default();
-            self.strangers.push(Stranger { stream, from, incoming });
+            self.strangers.push(UnknownPeer { stream, from, incoming });
         }
     }
 
@@ -215,9 +215,9 @@ impl Meeting<'_> {
         }
         let fault = if ranks != self.job.ranks {
             let (has, others) = (ranks.to_string(), self.job.ranks.to_string());
-            Fault::Mismatch { what: RANKS.to_owned(), rank, has, other: 0, others }
+            RendezvousFault::Mismatch { what: RANKS.to_owned(), rank, has, other: 0, others }
         } else if rank == 0 {
-            Fault::Meeting {
+            RendezvousFault::Rendezvous {
                 reason: format!(
                     "two processes are rank 0: the one that listens, and one at {from}"
                 ),
@@ -227,7 +227,7 @@ impl Meeting<'_> {
                 Some(guest) if is_there(&guest.stream) => {
                     let reason =
                         format!("two processes are rank {rank}, at {} and at {from}", guest.from);
-                    Fault::Meeting { reason }
+                    RendezvousFault::Rendezvous { reason }
                 }
                 // One that was there has gone, and may be this one.
                 _ => {
@@ -240,14 +240,16 @@ impl Meeting<'_> {
                 }
             }
         } else {
-            Fault::Meeting { reason: format!("a process at {from} is rank {rank}, of {ranks}") }
+            RendezvousFault::Rendezvous {
+                reason: format!("a process at {from} is rank {rank}, of {ranks}"),
+            }
         };
         answer(&stream, &Answer::Failed(fault.clone()));
         self.tell(fault);
     }
 
     /// Tells all that wait that there will be no world.
-    fn tell(&mut self, fault: Fault) -> Fault {
+    fn tell(&mut self, fault: RendezvousFault) -> RendezvousFault {
         let failed = Answer::Failed(fault.clone());
         for (place, seat) in self.seats.iter_mut().enumerate() {
             if let Some(guest) = seat.take() {
@@ -275,7 +277,7 @@ impl Meeting<'_> {
     }
 
     /// What all have said, and what has failed on them.
-    fn said(&self, own: Greeting) -> (Vec<Vec<Said>>, Vec<Option<String>>) {
+    fn said(&self, own: Greeting) -> (Vec<Vec<PeerFact>>, Vec<Option<String>>) {
         let guests =
             self.seats.iter().flatten().map(|guest| (guest.said.clone(), guest.failure.clone()));
         std::iter::once((own.said, own.failure)).chain(guests).unzip()

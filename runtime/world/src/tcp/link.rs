@@ -2,7 +2,7 @@
 
 use super::answer::is_timeout;
 use super::frame::Frame;
-use crate::error::Lost;
+use crate::error::LossReason;
 use std::io::{BufReader, BufWriter, ErrorKind, Result, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -24,7 +24,7 @@ pub(super) struct Start {
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) peer: usize,
     stream: TcpStream,
     /// What its writer is to write; none when that is to end.
@@ -37,7 +37,7 @@ pub(super) trait Around {
     ///
     /// # Errors
     /// What the other end is lost with where it says what it cannot say.
-    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), Lost>;
+    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), LossReason>;
 
     /// Whether nobody takes messages any more.
     fn is_broken(&self) -> bool;
@@ -50,11 +50,11 @@ pub(super) trait Around {
 }
 
 /// What a rank is lost with whose process says what it cannot say.
-pub(super) fn nonsense() -> Lost {
-    Lost::Failed("what came from its process cannot be read".to_owned())
+pub(super) fn nonsense() -> LossReason {
+    LossReason::Failed("what came from its process cannot be read".to_owned())
 }
 
-impl Link {
+impl Connection {
     /// A connection, and what its writer is to be given.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Link {
 
     /// Reads until the connection ends, or nothing has come for so long: what its other end is lost with, if it has not
     /// left.
-    pub(super) fn read(&self, around: &impl Around, silence: Duration) -> Lost {
+    pub(super) fn read(&self, around: &impl Around, silence: Duration) -> LossReason {
         let mut from = BufReader::with_capacity(BUFFER, &self.stream);
         loop {
             match Frame::read(&mut from) {
@@ -101,9 +101,9 @@ impl Link {
                         return why;
                     }
                 }
-                Err(error) if is_timeout(&error) => return Lost::Late(silence),
+                Err(error) if is_timeout(&error) => return LossReason::Late(silence),
                 Err(error) if error.kind() == ErrorKind::InvalidData => return nonsense(),
-                Ok(None) | Err(_) => return Lost::Gone,
+                Ok(None) | Err(_) => return LossReason::Gone,
             }
         }
     }
@@ -147,7 +147,7 @@ impl Link {
             match frame {
                 // Nobody takes it any more, and what all are to be told comes behind it.
                 Frame::Message { .. } if around.is_broken() => {}
-                Frame::Lost(_) => {
+                Frame::LossReason(_) => {
                     frame.write(&mut to)?;
                     to.flush()?;
                     around.has_told(self.peer);

@@ -4,10 +4,10 @@
 //! rank 0's is that it hands on messages, and that it decides which rank was lost first and tells all.
 
 use super::frame::Frame;
-use super::link::{Around, Link, Start, nonsense};
+use super::link::{Around, Connection, Start, nonsense};
 use super::{LONGEST, Limits};
-use crate::channel::{Broken, Tag, last_in_chain};
-use crate::error::Lost;
+use crate::channel::{RankLoss, Tag, last_in_chain};
+use crate::error::LossReason;
 use crate::inbox::{Inbox, Next};
 use std::io::Result;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,14 +23,14 @@ pub(super) struct Node {
     rank: usize,
     ranks: usize,
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<NodeState>,
     changed: Condvar,
-    links: Vec<Link>,
+    links: Vec<Connection>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct NodeState {
     inbox: Inbox,
     /// How many threads have not ended.
     threads: usize,
@@ -43,9 +43,9 @@ struct State {
 }
 
 /// Counts a thread as ended, however it ends.
-struct Ended(Arc<Node>);
+struct ThreadGuard(Arc<Node>);
 
-impl Drop for Ended {
+impl Drop for ThreadGuard {
     fn drop(&mut self) {
         self.0.lock().threads -= 1;
         self.0.changed.notify_all();
@@ -63,14 +63,14 @@ impl Node {
         starts: Vec<Start>,
         limits: &Limits,
     ) -> Result<Arc<Self>> {
-        let links = starts.into_iter().map(|start| Link::new(start, limits.silence));
-        let (links, queues): (Vec<Link>, Vec<_>) =
+        let links = starts.into_iter().map(|start| Connection::new(start, limits.silence));
+        let (links, queues): (Vec<Connection>, Vec<_>) =
             links.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         let node = Arc::new(Self {
             rank,
             ranks,
             limits: limits.clone(),
-            state: Mutex::new(State {
+            state: Mutex::new(NodeState {
                 inbox: Inbox::new(rank, ranks),
                 threads: 0,
                 waits: vec![None; ranks],
@@ -108,7 +108,7 @@ impl Node {
         body: impl FnOnce(&Self) + Send + 'static,
     ) -> Result<()> {
         self.lock().threads += 1;
-        let ended = Ended(Arc::clone(self));
+        let ended = ThreadGuard(Arc::clone(self));
         let name = format!("gemm-{does}-{}", self.rank);
         let thread = thread::Builder::new().name(name).spawn(move || body(&ended.0))?;
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
@@ -124,17 +124,17 @@ impl Node {
     }
 
     /// A thread that panics with it leaves a state that is whole: nothing that is done with it calls what could.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until something holds, for so long at most.
-    fn wait_until(&self, time: Duration, holds: impl Fn(&State) -> bool) {
+    fn wait_until(&self, time: Duration, holds: impl Fn(&NodeState) -> bool) {
         let waited = self.changed.wait_timeout_while(self.lock(), time, |state| !holds(state));
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(super) fn broken(&self) -> Option<Broken> {
+    pub(super) fn broken(&self) -> Option<RankLoss> {
         self.lock().inbox.broken().cloned()
     }
 
@@ -143,7 +143,7 @@ impl Node {
     }
 
     /// The connection that leads to a rank.
-    fn link_to(&self, rank: usize) -> Option<&Link> {
+    fn link_to(&self, rank: usize) -> Option<&Connection> {
         if self.rank == 0 { self.links.get(rank.checked_sub(1)?) } else { self.links.first() }
     }
 
@@ -163,7 +163,7 @@ impl Node {
         from: usize,
         tag: Tag,
         deadline: Instant,
-    ) -> std::result::Result<Vec<u8>, Broken> {
+    ) -> std::result::Result<Vec<u8>, RankLoss> {
         let began = Instant::now();
         // Whoever waits for long says for whom, well before its time is over.
         let says = began + self.limits.heartbeat.min(deadline.duration_since(began) / 2);
@@ -173,10 +173,10 @@ impl Node {
             let now = Instant::now();
             match state.inbox.next(from, tag) {
                 Next::Message(bytes) => break Ok(bytes),
-                Next::Broken(broken) => break Err(Ok(broken)),
-                Next::Left => break Err(Err(Lost::Finished)),
+                Next::RankLoss(broken) => break Err(Ok(broken)),
+                Next::Left => break Err(Err(LossReason::Finished)),
                 Next::Nothing if now >= deadline => {
-                    break Err(Err(Lost::Late(now.duration_since(began))));
+                    break Err(Err(LossReason::Late(now.duration_since(began))));
                 }
                 Next::Nothing if now >= says && !has_said => {
                     has_said = true;
@@ -202,7 +202,7 @@ impl Node {
             }
             Err(Ok(broken)) => Err(self.tell(broken)),
             Err(Err(why)) => {
-                let lost = self.report(Broken { rank: from, why });
+                let lost = self.report(RankLoss { rank: from, why });
                 ended(self);
                 Err(lost)
             }
@@ -210,7 +210,7 @@ impl Node {
     }
 
     /// This rank has waited for another one for some time, or does not wait any more.
-    fn says_wait(&self, state: &mut State, of: Option<usize>) {
+    fn says_wait(&self, state: &mut NodeState, of: Option<usize>) {
         state.waits[self.rank] = of;
         if self.rank != 0 {
             self.links.iter().for_each(|link| link.post(Frame::Waits(of)));
@@ -219,20 +219,20 @@ impl Node {
 
     /// Of a rank that another one has waited for in vain: if that waits for a third one itself, it is that one that is late, or
     /// who that one waits for.
-    fn cause(&self, broken: Broken) -> Broken {
-        if self.rank != 0 || !matches!(broken.why, Lost::Late(_)) {
+    fn cause(&self, broken: RankLoss) -> RankLoss {
+        if self.rank != 0 || !matches!(broken.why, LossReason::Late(_)) {
             return broken;
         }
         let state = self.lock();
         let waits = |rank: usize| state.waits.get(rank).copied().flatten();
-        Broken { rank: last_in_chain(broken.rank, self.ranks, waits), ..broken }
+        RankLoss { rank: last_in_chain(broken.rank, self.ranks, waits), ..broken }
     }
 
     /// A rank is lost, as far as this one knows: the first that was, as rank 0's process says, or as this one knows where
     /// that says nothing.
-    pub(super) fn report(&self, broken: Broken) -> Broken {
+    pub(super) fn report(&self, broken: RankLoss) -> RankLoss {
         if self.rank != 0 && self.broken().is_none() {
-            self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
+            self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));
             self.wait_until(self.verdict(), |state| state.inbox.broken().is_some());
         }
         self.lose(self.cause(broken.clone()));
@@ -240,7 +240,7 @@ impl Node {
     }
 
     /// What this rank is told, when all others are: it may end its process.
-    pub(super) fn tell(&self, broken: Broken) -> Broken {
+    pub(super) fn tell(&self, broken: RankLoss) -> RankLoss {
         if self.rank == 0 {
             self.wait_until(self.verdict(), |state| state.told.iter().all(|told| *told));
             // Those that do not listen are waited for once.
@@ -254,11 +254,11 @@ impl Node {
     }
 
     /// A rank is lost. Rank 0's process tells all others, if it is the first.
-    fn lose(&self, broken: Broken) {
+    fn lose(&self, broken: RankLoss) {
         let mut state = self.lock();
         // Under the lock: whoever sees the loss may close the connections, and then nothing is told any more.
         if state.inbox.lose(broken.clone()) && self.rank == 0 {
-            self.links.iter().for_each(|link| link.post(Frame::Lost(broken.clone())));
+            self.links.iter().for_each(|link| link.post(Frame::LossReason(broken.clone())));
         }
         drop(state);
         self.changed.notify_all();
@@ -282,7 +282,7 @@ impl Node {
         // Who has left may go. Where it is this rank that has, rank 0's process may too.
         let well = if self.rank == 0 { self.has_left(link.peer) } else { self.has_left(self.rank) };
         if !well {
-            self.lose(Broken { rank: link.peer, why });
+            self.lose(RankLoss { rank: link.peer, why });
         }
         if self.rank == 0 {
             link.close();
@@ -294,26 +294,26 @@ impl Node {
 
     /// Nothing is read or written any more.
     pub(super) fn cut(&self) {
-        self.links.iter().for_each(Link::cut);
-        self.links.iter().for_each(Link::close);
+        self.links.iter().for_each(Connection::cut);
+        self.links.iter().for_each(Connection::close);
     }
 
     /// The end of this rank's part: what is queued is written, rank 0's process waits for the others, and then all threads
     /// have ended.
     pub(super) fn end(&self) {
         let left = self.has_left(self.rank);
-        let broken = |state: &State| state.inbox.broken().is_some();
+        let broken = |state: &NodeState| state.inbox.broken().is_some();
         if self.rank == 0 {
             if left {
                 // However long they work: who is gone is silent, and is found out.
                 self.wait_until(LONGEST, |state| broken(state) || state.inbox.is_last(0));
             } else {
-                self.lose(Broken { rank: 0, why: Lost::Gone });
+                self.lose(RankLoss { rank: 0, why: LossReason::Gone });
             }
-            self.links.iter().for_each(Link::close);
+            self.links.iter().for_each(Connection::close);
             self.wait_until(self.verdict(), |state| state.threads == 0);
         } else if left {
-            self.links.iter().for_each(Link::close);
+            self.links.iter().for_each(Connection::close);
             // Rank 0's process answers the end of what is written with the end of what it writes.
             self.wait_until(self.limits.linger, |state| broken(state) || state.threads == 0);
         }
@@ -327,7 +327,7 @@ impl Node {
 }
 
 impl Around for Node {
-    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), Lost> {
+    fn arrived(&self, peer: usize, frame: Frame) -> std::result::Result<(), LossReason> {
         let speaks_for = |rank| if self.rank == 0 { rank == peer } else { rank < self.ranks };
         match frame {
             Frame::Alive => {}
@@ -349,7 +349,7 @@ impl Around for Node {
             Frame::Waits(of) if self.rank == 0 && of.is_none_or(|of| of < self.ranks) => {
                 self.lock().waits[peer] = of;
             }
-            Frame::Lost(broken) if broken.rank < self.ranks => self.lose(self.cause(broken)),
+            Frame::LossReason(broken) if broken.rank < self.ranks => self.lose(self.cause(broken)),
             _ => return Err(nonsense()),
         }
         Ok(())

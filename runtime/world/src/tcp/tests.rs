@@ -7,9 +7,9 @@ mod processes;
 mod rendezvous;
 mod unknown_peers;
 
-use super::{Address, Fact, Hello, Job, Limits, Met, TcpWire, meet_at};
+use super::{Address, Fact, Hello, Job, Limits, RendezvousOutcome, TcpChannel, meet_at};
 use crate::WorldError;
-use crate::channel::Wire;
+use crate::channel::Channel;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// Long enough for a machine that does other things too.
 pub(crate) fn limits() -> Limits {
     Limits {
-        meeting: Duration::from_secs(10),
+        rendezvous: Duration::from_secs(10),
         heartbeat: Duration::from_millis(100),
         silence: Duration::from_secs(5),
         linger: Duration::from_secs(5),
@@ -38,10 +38,10 @@ fn job(rank: usize, ranks: usize, address: &Address) -> Job {
 }
 
 /// What one has met.
-type Meeting = Result<(TcpWire, Met), WorldError>;
+type Rendezvous = Result<(TcpChannel, RendezvousOutcome), WorldError>;
 
 /// Lets these come, each in a thread, rank 0 on a listener. What each has met, in their order.
-fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<Meeting> {
+fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<Rendezvous> {
     thread::scope(|scope| {
         let mut listener = Some(listener);
         let threads: Vec<_> = those
@@ -58,7 +58,7 @@ fn come(listener: TcpListener, those: &[(Job, Hello)], limits: &Limits) -> Vec<M
 }
 
 /// The ends of all ranks.
-fn wires(ranks: usize, limits: &Limits) -> Vec<TcpWire> {
+fn channels(ranks: usize, limits: &Limits) -> Vec<TcpChannel> {
     let (listener, address) = place();
     let those: Vec<_> =
         (0..ranks).map(|rank| (job(rank, ranks, &address), Hello::default())).collect();
@@ -67,12 +67,15 @@ fn wires(ranks: usize, limits: &Limits) -> Vec<TcpWire> {
 }
 
 /// The same, as any wire.
-pub(crate) fn connected(ranks: usize, limits: &Limits) -> Vec<Arc<dyn Wire>> {
-    wires(ranks, limits).into_iter().map(|wire| Arc::new(wire) as Arc<dyn Wire>).collect()
+pub(crate) fn connected(ranks: usize, limits: &Limits) -> Vec<Arc<dyn Channel>> {
+    channels(ranks, limits)
+        .into_iter()
+        .map(|channel| Arc::new(channel) as Arc<dyn Channel>)
+        .collect()
 }
 
 /// The error that all have come to.
-fn same_error(met: impl IntoIterator<Item = Meeting>) -> WorldError {
+fn same_error(met: impl IntoIterator<Item = Rendezvous>) -> WorldError {
     let mut errors = met.into_iter().map(|met| met.map(|_| ()).expect_err("there is no world"));
     let first = errors.next().expect("somebody");
     for other in errors {

@@ -2,17 +2,22 @@
 
 use super::{KINDS, run, soon};
 use crate::WorldError;
-use crate::channel::{Tag, Wire};
+use crate::channel::{Channel, Tag};
 use crate::codec::{put_bytes, put_list};
 use crate::consensus::{agree, gather_all};
-use crate::error::Lost;
+use crate::error::LossReason;
 use crate::mailbox::{Delivery, Fault, FaultKind, mailboxes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// All have come to this place.
-fn barrier(wire: &dyn Wire, tag: Tag, doing: &str, deadline: Instant) -> Result<(), WorldError> {
-    gather_all(wire, tag, doing, Vec::new(), deadline).map(drop)
+fn barrier(
+    channel: &dyn Channel,
+    tag: Tag,
+    doing: &str,
+    deadline: Instant,
+) -> Result<(), WorldError> {
+    gather_all(channel, tag, doing, Vec::new(), deadline).map(drop)
 }
 
 #[test]
@@ -24,13 +29,19 @@ fn all_ranks_get_what_all_have_given() {
             let mut bytes = || (0..random.usize(..50)).map(|_| random.u8(..)).collect::<Vec<u8>>();
             let given: Vec<Vec<Vec<u8>>> =
                 (0..3).map(|_| (0..ranks).map(|_| bytes()).collect()).collect();
-            let got = run(ends(ranks, round), |wire| {
+            let got = run(ends(ranks, round), |channel| {
                 // Again and again under one tag.
                 let gather = |given: &Vec<Vec<u8>>| {
-                    gather_all(&*wire, Tag(1), "gathering", given[wire.rank()].clone(), soon())
+                    gather_all(
+                        &*channel,
+                        Tag(1),
+                        "gathering",
+                        given[channel.rank()].clone(),
+                        soon(),
+                    )
                 };
                 let got: Result<Vec<_>, _> = given.iter().map(gather).collect();
-                wire.leave();
+                channel.leave();
                 got
             });
             assert!(
@@ -45,14 +56,14 @@ fn all_ranks_get_what_all_have_given() {
 fn no_rank_leaves_a_barrier_before_all_have_come() {
     for (kind, ends) in KINDS {
         let came = AtomicUsize::new(0);
-        let got = run(ends(5, 3), |wire| {
+        let got = run(ends(5, 3), |channel| {
             for round in 1..=4 {
-                std::thread::sleep(Duration::from_millis(wire.rank() as u64 * 3));
+                std::thread::sleep(Duration::from_millis(channel.rank() as u64 * 3));
                 came.fetch_add(1, Ordering::SeqCst);
-                barrier(&*wire, Tag(1), "waiting for all", soon())?;
+                barrier(&*channel, Tag(1), "waiting for all", soon())?;
                 assert!(came.load(Ordering::SeqCst) >= 5 * round, "{kind}");
             }
-            wire.leave();
+            channel.leave();
             Ok::<_, WorldError>(())
         });
         assert!(got.iter().all(|got| *got == Some(Ok(()))), "{kind}: {got:?}");
@@ -68,14 +79,14 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
             let values: Vec<&str> =
                 (0..ranks).map(|_| if random.u8(..4) == 0 { "64x32" } else { "32x32" }).collect();
             let ready: Vec<bool> = (0..ranks).map(|_| random.u8(..4) != 0).collect();
-            let got = run(ends(ranks, round), |wire| {
-                let (value, is_ready) = (values[wire.rank()], ready[wire.rank()]);
+            let got = run(ends(ranks, round), |channel| {
+                let (value, is_ready) = (values[channel.rank()], ready[channel.rank()]);
                 // Before them something that all have, and that does not count.
                 let said = [("the kernel", "8x8"), ("the extents", value), ("the rest", value)];
-                let got = agree(&*wire, Tag(1), &said, is_ready, soon(), "Give all the same");
+                let got = agree(&*channel, Tag(1), &said, is_ready, soon(), "Give all the same");
                 // Nothing is broken by that.
-                let after = barrier(&*wire, Tag(2), "going on", soon());
-                wire.leave();
+                let after = barrier(&*channel, Tag(2), "going on", soon());
+                channel.leave();
                 (got, after)
             });
             let odd = values.iter().position(|value| *value != values[0]);
@@ -99,22 +110,22 @@ fn all_ranks_are_told_of_the_lowest_that_is_at_odds() {
 #[test]
 fn what_rank_0_says_for_all_has_to_be_of_all() {
     for given in [1, 2, 4] {
-        let got = run(mailboxes(3, Delivery::default()), |wire| {
-            if wire.rank() == 0 {
+        let got = run(mailboxes(3, Delivery::default()), |channel| {
+            if channel.rank() == 0 {
                 let mut all = Vec::new();
                 put_list(&mut all, &vec![b"x"; given], |to, bytes| put_bytes(to, *bytes));
                 for rank in 1..3 {
                     // Who is told first may have found it out by then.
-                    _ = wire.send(rank, Tag(1), all.clone());
+                    _ = channel.send(rank, Tag(1), all.clone());
                 }
-                return wire.take(1, Tag(2), soon()).expect_err("it is broken").at("");
+                return channel.take(1, Tag(2), soon()).expect_err("it is broken").at("");
             }
-            gather_all(&*wire, Tag(1), "", vec![1], soon()).expect_err("that is not all")
+            gather_all(&*channel, Tag(1), "", vec![1], soon()).expect_err("that is not all")
         });
         for error in got {
             let error = error.expect("no panic");
             let RankLost { who, why } = lost(&error).expect("a rank is lost");
-            assert!(who == 0 && matches!(why, Lost::Failed(_)), "{error}");
+            assert!(who == 0 && matches!(why, LossReason::Failed(_)), "{error}");
         }
     }
 }
@@ -129,12 +140,14 @@ fn a_fault_at_any_call_of_an_agreement_is_told() {
                     for kind in [FaultKind::Die, FaultKind::Corrupt] {
                         let faults = vec![Fault { rank, call: call as u64, kind: kind.clone() }];
                         let ends = mailboxes(ranks, Delivery { seed: Some(seed), faults });
-                        let got = run(ends, |wire| {
-                            let got = agree(&*wire, Tag(1), &[("x", "one text")], true, soon(), "");
+                        let got = run(ends, |channel| {
+                            let got =
+                                agree(&*channel, Tag(1), &[("x", "one text")], true, soon(), "");
                             // Who finds nothing wrong goes on, and needs the others.
-                            let got = got.and_then(|_| barrier(&*wire, Tag(1), "going on", soon()));
+                            let got =
+                                got.and_then(|_| barrier(&*channel, Tag(1), "going on", soon()));
                             if got.is_ok() {
-                                wire.leave();
+                                channel.leave();
                             }
                             got
                         });
@@ -150,9 +163,13 @@ fn a_fault_at_any_call_of_an_agreement_is_told() {
                             };
                             match kind {
                                 FaultKind::Die => {
-                                    assert_eq!((who, why), (rank, &Lost::Gone), "{case}, {other}")
+                                    assert_eq!(
+                                        (who, why),
+                                        (rank, &LossReason::Gone),
+                                        "{case}, {other}"
+                                    )
                                 }
-                                _ => assert_ne!(why, &Lost::Finished, "{case}, {other}"),
+                                _ => assert_ne!(why, &LossReason::Finished, "{case}, {other}"),
                             }
                         }
                     }
@@ -164,7 +181,7 @@ fn a_fault_at_any_call_of_an_agreement_is_told() {
 
 struct RankLost<'a> {
     who: usize,
-    why: &'a Lost,
+    why: &'a LossReason,
 }
 
 fn lost(error: &WorldError) -> Option<RankLost<'_>> {

@@ -1,8 +1,8 @@
 //! Random graphs of who waits for whom: a hang is found where there is one, at once, and only there.
 
 use super::{run, same};
-use crate::channel::{Broken, Tag};
-use crate::error::Lost;
+use crate::channel::{RankLoss, Tag};
+use crate::error::LossReason;
 use crate::mailbox::{Delivery, mailboxes, mailboxes_that};
 use std::time::{Duration, Instant};
 
@@ -50,23 +50,23 @@ fn ranks_that_wait_for_one_another_are_told_who_for_whom() {
         let began = Instant::now();
         let deadline = began + Duration::from_secs(60);
         let delivery = Delivery { seed, faults: Vec::new() };
-        let got = run(mailboxes_that(ranks, delivery, round % 2 == 0), |wire| {
-            let me = wire.rank();
+        let got = run(mailboxes_that(ranks, delivery, round % 2 == 0), |channel| {
+            let me = channel.rank();
             for (to, wait) in waits.iter().enumerate() {
                 let for_me = wait.filter(|wait| wait.of == me);
                 if for_me.is_some() {
                     // Under other tags, and to others, there is always something under way.
-                    wire.send(to, Tag(1), vec![1])?;
+                    channel.send(to, Tag(1), vec![1])?;
                 }
                 if for_me.is_some_and(|wait| wait.sent) {
-                    wire.send(to, tag(to), vec![2])?;
+                    channel.send(to, tag(to), vec![2])?;
                 }
             }
             if let Some(wait) = waits[me] {
-                assert_eq!(wire.take(wait.of, tag(me), deadline)?, [2]);
+                assert_eq!(channel.take(wait.of, tag(me), deadline)?, [2]);
             }
-            wire.leave();
-            Ok::<(), Broken>(())
+            channel.leave();
+            Ok::<(), RankLoss>(())
         });
         assert!(
             began.elapsed() < Duration::from_secs(20),
@@ -87,15 +87,15 @@ fn ranks_that_wait_for_one_another_are_told_who_for_whom() {
                 format!("rank {rank} for rank {of} ({})", tag(*rank))
             };
             let text = ring.iter().map(who).collect::<Vec<_>>().join(", ");
-            Broken { rank: ring[0], why: Lost::Deadlock(text) }
+            RankLoss { rank: ring[0], why: LossReason::Deadlock(text) }
         };
         let finished = (0..ranks).filter(|rank| vain(*rank)).filter_map(|rank| {
             let of = waits[rank]?.of;
-            (!vain(of)).then_some(Broken { rank: of, why: Lost::Finished })
+            (!vain(of)).then_some(RankLoss { rank: of, why: LossReason::Finished })
         });
-        let may_be: Vec<Broken> = rings.iter().map(deadlock).chain(finished).collect();
+        let may_be: Vec<RankLoss> = rings.iter().map(deadlock).chain(finished).collect();
         assert!(may_be.contains(&broken), "round {round}: {broken:?} is none of {may_be:?}");
-        hangs += usize::from(matches!(broken.why, Lost::Deadlock(_)));
+        hangs += usize::from(matches!(broken.why, LossReason::Deadlock(_)));
     }
     assert!(hangs > 50 && ends > 20, "both are to be drawn: {hangs} and {ends}");
 }
@@ -103,15 +103,15 @@ fn ranks_that_wait_for_one_another_are_told_who_for_whom() {
 #[test]
 fn a_rank_that_works_for_long_is_waited_for() {
     let ends = mailboxes(2, Delivery { seed: Some(3), faults: Vec::new() });
-    let got = run(ends, |wire| {
-        if wire.rank() == 0 {
+    let got = run(ends, |channel| {
+        if channel.rank() == 0 {
             std::thread::sleep(Duration::from_millis(300));
-            wire.send(1, Tag(0), vec![1])?;
-            wire.leave();
+            channel.send(1, Tag(0), vec![1])?;
+            channel.leave();
             return Ok(vec![]);
         }
-        let got = wire.take(0, Tag(0), Instant::now() + Duration::from_secs(10));
-        wire.leave();
+        let got = channel.take(0, Tag(0), Instant::now() + Duration::from_secs(10));
+        channel.leave();
         got
     });
     assert_eq!(got, [Some(Ok(vec![])), Some(Ok(vec![1]))]);

@@ -1,19 +1,19 @@
 //! What a world returns where something has gone wrong: the error of the rank that was lost first.
 
 use crate::mailbox::{Delivery, Fault, FaultKind, mailboxes};
-use crate::{Error, Lost, Rank, Result, World, WorldError};
+use crate::{Error, LossReason, Rank, Result, World, WorldError};
 use gemm_runtime::Device;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
 fn world(ranks: usize) -> World {
-    World::simulated(ranks).expect("a world").patience(Duration::from_secs(20))
+    World::simulated(ranks).expect("a world").timeout(Duration::from_secs(20))
 }
 
 /// Waits until a rank is lost.
 fn wait(rank: &Rank) {
-    while rank.wire.broken().is_none() {
+    while rank.channel.broken().is_none() {
         thread::sleep(Duration::from_millis(1));
     }
 }
@@ -40,8 +40,8 @@ fn what_follows_from_a_loss_is_not_what_is_returned() {
                 panic!("{lost}, {kind:?}: {error:?}")
             };
             let expected = match kind {
-                FaultKind::Fail(text) => Lost::Failed(text),
-                _ => Lost::Gone,
+                FaultKind::Fail(text) => LossReason::Failed(text),
+                _ => LossReason::Gone,
             };
             assert_eq!((rank, why), (lost, expected));
         }
@@ -75,7 +75,7 @@ fn a_rank_that_finished_too_early_is_what_is_returned() {
     let Err(Error::World(WorldError::RankLost { rank, why, .. })) = error else {
         panic!("{error:?}")
     };
-    assert_eq!((rank, why), (2, Lost::Finished));
+    assert_eq!((rank, why), (2, LossReason::Finished));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn nothing_is_returned_of_a_world_that_is_broken_in_the_end() {
         let told = std::sync::Mutex::new(told);
         World::of_end(Device::simulator(), own).run(|rank| {
             told.lock().expect("no panic").recv().expect("it is told");
-            assert!(rank.wire.broken().is_some());
+            assert!(rank.channel.broken().is_some());
             // All that it was asked for is done.
             Ok(7)
         })
@@ -134,7 +134,8 @@ fn nothing_is_returned_of_a_world_that_is_broken_in_the_end() {
     );
     tell.send(()).expect("it waits");
     let error = of_own.join().expect("no panic").expect_err("rank 1 was lost before it was done");
-    let Error::World(WorldError::RankLost { rank: 1, doing, why: Lost::Failed(_) }) = error else {
+    let Error::World(WorldError::RankLost { rank: 1, doing, why: LossReason::Failed(_) }) = error
+    else {
         panic!("{error}")
     };
     assert_eq!(doing, "waiting for its device");

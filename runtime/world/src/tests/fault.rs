@@ -2,25 +2,25 @@
 
 use super::program::{Step, expected, program, step};
 use super::{KINDS, run, same, soon};
-use crate::channel::{Broken, Tag, Wire};
-use crate::error::Lost;
+use crate::channel::{Channel, RankLoss, Tag};
+use crate::error::LossReason;
 use crate::mailbox::{Delivery, Fault, FaultKind, mailboxes};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-type Got = (Vec<Option<Vec<u8>>>, Option<Broken>);
+type StagedBlocks = (Vec<Option<Vec<u8>>>, Option<RankLoss>);
 
 /// Does what it can: what it got, and what stopped it. It leaves where nothing did.
-fn go(wire: &dyn Wire, steps: &[Step]) -> Got {
+fn go(channel: &dyn Channel, steps: &[Step]) -> StagedBlocks {
     let mut got = Vec::new();
     for next in steps {
-        match step(wire, next, soon()) {
+        match step(channel, next, soon()) {
             Ok(message) => got.push(message),
             Err(broken) => return (got, Some(broken)),
         }
     }
-    wire.leave();
+    channel.leave();
     (got, None)
 }
 
@@ -57,8 +57,9 @@ fn faults_of_a_plan_at_every_call() {
                 let faults = vec![Fault { rank, call: call as u64, kind: kind.clone() }];
                 let seed = random.bool().then(|| random.u64(..));
                 let ends = mailboxes(ranks, Delivery { seed, faults });
-                let got = run(ends, |wire| go(&*wire, &program[wire.rank()]));
-                let got: Vec<Got> = got.into_iter().map(|got| got.expect("no panic")).collect();
+                let got = run(ends, |channel| go(&*channel, &program[channel.rank()]));
+                let got: Vec<StagedBlocks> =
+                    got.into_iter().map(|got| got.expect("no panic")).collect();
                 let case =
                     format!("round {round}, rank {rank}, call {call}, {kind:?}, seed {seed:?}");
                 check(&program, &got, (rank, call), &kind, &case);
@@ -69,7 +70,7 @@ fn faults_of_a_plan_at_every_call() {
 
 fn check(
     program: &[Vec<Step>],
-    got: &[Got],
+    got: &[StagedBlocks],
     (rank, call): (usize, usize),
     kind: &FaultKind,
     case: &str,
@@ -89,8 +90,8 @@ fn check(
     }
     let told = same(got.iter().filter_map(|(_, broken)| broken.clone()));
     let why = match kind {
-        FaultKind::Die => Lost::Gone,
-        FaultKind::Fail(text) => Lost::Failed(text.clone()),
+        FaultKind::Die => LossReason::Gone,
+        FaultKind::Fail(text) => LossReason::Failed(text.clone()),
         FaultKind::Corrupt | FaultKind::Delay(_) => {
             assert_eq!(told, None, "{case}");
             // What nobody takes changes nothing that is seen.
@@ -102,7 +103,7 @@ fn check(
             return;
         }
     };
-    assert_eq!((told, changed), (Some(Broken { rank, why }), 0), "{case}");
+    assert_eq!((told, changed), (Some(RankLoss { rank, why }), 0), "{case}");
     assert_eq!(got[rank].0.len(), call, "{case}: what it did before");
     // Who has not said its last words before has not been heard by the others.
     for (other, (_, broken)) in got.iter().enumerate() {
@@ -133,28 +134,31 @@ fn a_rank_that_goes_is_lost_to_all() {
             let exit = random.choice([Exit::Drops, Exit::Panics, Exit::Aborts, Exit::Finishes]);
             let exit = exit.expect("there are some");
             let began = Instant::now();
-            let got = run(ends(ranks, round), |wire: Arc<dyn Wire>| {
-                if wire.rank() != rank {
-                    return go(&*wire, &program[wire.rank()]);
+            let got = run(ends(ranks, round), |channel: Arc<dyn Channel>| {
+                if channel.rank() != rank {
+                    return go(&*channel, &program[channel.rank()]);
                 }
-                let got = program[rank][..call].iter().map(|next| step(&*wire, next, soon()));
-                let got: Result<Vec<_>, Broken> = got.collect();
+                let got = program[rank][..call].iter().map(|next| step(&*channel, next, soon()));
+                let got: Result<Vec<_>, RankLoss> = got.collect();
                 match exit {
                     Exit::Drops => {}
                     // Without a message on the screen.
                     Exit::Panics => std::panic::resume_unwind(Box::new("a panic that is meant")),
                     Exit::Aborts => {
-                        wire.abort(Broken { rank, why: Lost::Failed("no memory".to_owned()) });
+                        channel.abort(RankLoss {
+                            rank,
+                            why: LossReason::Failed("no memory".to_owned()),
+                        });
                         // Only the first counts.
-                        wire.abort(Broken { rank: 0, why: Lost::Gone });
-                        let broken = wire
+                        channel.abort(RankLoss { rank: 0, why: LossReason::Gone });
+                        let broken = channel
                             .take((rank + 1) % ranks, Tag(98), soon())
                             .expect_err("it is broken");
-                        assert_eq!(wire.send(rank, Tag(98), Vec::new()), Err(broken.clone()));
-                        assert_eq!(wire.broken(), Some(broken.clone()));
+                        assert_eq!(channel.send(rank, Tag(98), Vec::new()), Err(broken.clone()));
+                        assert_eq!(channel.broken(), Some(broken.clone()));
                         return (Vec::new(), Some(broken));
                     }
-                    Exit::Finishes => wire.leave(),
+                    Exit::Finishes => channel.leave(),
                 }
                 (got.expect("nobody else goes"), None)
             });
@@ -166,11 +170,11 @@ fn a_rank_that_goes_is_lost_to_all() {
             let told = told
                 .map(|(_, got)| got.as_ref().and_then(|(_, broken)| broken.clone()).expect(&case));
             let why = match exit {
-                Exit::Drops | Exit::Panics => Lost::Gone,
-                Exit::Aborts => Lost::Failed("no memory".to_owned()),
-                Exit::Finishes => Lost::Finished,
+                Exit::Drops | Exit::Panics => LossReason::Gone,
+                Exit::Aborts => LossReason::Failed("no memory".to_owned()),
+                Exit::Finishes => LossReason::Finished,
             };
-            assert_eq!(same(told), Some(Broken { rank, why }), "{case}");
+            assert_eq!(same(told), Some(RankLoss { rank, why }), "{case}");
         }
     }
 }
@@ -180,17 +184,18 @@ fn a_rank_that_says_nothing_is_late_for_all() {
     for (kind, ends) in KINDS {
         for late in 0..3 {
             let waits = Duration::from_millis(150);
-            let got = run(ends(3, 11), |wire| {
-                let rank = wire.rank();
+            let got = run(ends(3, 11), |channel| {
+                let rank = channel.rank();
                 let began = Instant::now();
                 let broken = if rank == late {
                     thread::sleep(waits * 4);
-                    wire.send((rank + 1) % 3, Tag(0), Vec::new()).expect_err("it comes too late")
+                    channel.send((rank + 1) % 3, Tag(0), Vec::new()).expect_err("it comes too late")
                 } else if rank == (late + 1) % 3 {
-                    wire.take(late, Tag(0), began + waits).expect_err("nobody says that")
+                    channel.take(late, Tag(0), began + waits).expect_err("nobody says that")
                 } else {
                     // It waits for another one, and for longer.
-                    wire.take((late + 1) % 3, Tag(0), began + waits * 100)
+                    channel
+                        .take((late + 1) % 3, Tag(0), began + waits * 100)
                         .expect_err("nobody says that")
                 };
                 (broken, began.elapsed())
@@ -203,7 +208,7 @@ fn a_rank_that_says_nothing_is_late_for_all() {
                 );
             }
             let broken = same(got.into_iter().map(|(broken, _)| broken)).expect("all were told");
-            let Broken { rank, why: Lost::Late(time) } = broken else {
+            let RankLoss { rank, why: LossReason::Late(time) } = broken else {
                 panic!("{kind}: {broken:?}");
             };
             assert_eq!(rank, late, "{kind}");
@@ -221,24 +226,29 @@ fn who_waits_itself_is_not_what_is_late() {
                 // The same in a ring that begins elsewhere, so that it is rank 0 that waits, too.
                 let of = |rank: usize| (rank + ranks - still) % ranks;
                 let waits = Duration::from_millis(400);
-                let got = run(ends(ranks, 13), |wire| {
-                    let place = of(wire.rank());
+                let got = run(ends(ranks, 13), |channel| {
+                    let place = of(channel.rank());
                     if place == 0 {
-                        while wire.broken().is_none() {
+                        while channel.broken().is_none() {
                             thread::sleep(Duration::from_millis(1));
                         }
-                        return wire.broken().expect("it is");
+                        return channel.broken().expect("it is");
                     }
-                    let before = (wire.rank() + ranks - 1) % ranks;
+                    let before = (channel.rank() + ranks - 1) % ranks;
                     let time = if place == first { waits } else { waits * 20 };
-                    wire.take(before, Tag(0), Instant::now() + time).expect_err("nobody says that")
+                    channel
+                        .take(before, Tag(0), Instant::now() + time)
+                        .expect_err("nobody says that")
                 });
                 let told = got.into_iter().map(|got| got.expect("no panic"));
                 let broken = same(told).expect("all were told");
                 let case = format!(
                     "{kind}: {first} of {ranks} waits least, {still} stands still: {broken:?}"
                 );
-                assert!(broken.rank == still && matches!(broken.why, Lost::Late(_)), "{case}");
+                assert!(
+                    broken.rank == still && matches!(broken.why, LossReason::Late(_)),
+                    "{case}"
+                );
             }
         }
     }
@@ -247,31 +257,34 @@ fn who_waits_itself_is_not_what_is_late() {
 #[test]
 fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
     for (kind, ends) in KINDS {
-        let got = run(ends(3, 17), |wire| {
+        let got = run(ends(3, 17), |channel| {
             let stand = || {
-                while wire.broken().is_none() {
+                while channel.broken().is_none() {
                     thread::sleep(Duration::from_millis(1));
                 }
-                wire.broken().expect("it is")
+                channel.broken().expect("it is")
             };
-            match wire.rank() {
+            match channel.rank() {
                 0 => {
                     // Rank 1 has waited for that long enough to say so.
                     thread::sleep(Duration::from_millis(400));
-                    wire.send(1, Tag(0), Vec::new()).expect("all are there");
+                    channel.send(1, Tag(0), Vec::new()).expect("all are there");
                     stand()
                 }
                 1 => {
-                    wire.take(0, Tag(0), soon()).expect("it comes");
+                    channel.take(0, Tag(0), soon()).expect("it comes");
                     stand()
                 }
-                _ => wire
+                _ => channel
                     .take(1, Tag(0), Instant::now() + Duration::from_millis(1200))
                     .expect_err("nobody says that"),
             }
         });
         let broken = same(got.into_iter().map(|got| got.expect("no panic"))).expect("all");
-        assert!(broken.rank == 1 && matches!(broken.why, Lost::Late(_)), "{kind}: {broken:?}");
+        assert!(
+            broken.rank == 1 && matches!(broken.why, LossReason::Late(_)),
+            "{kind}: {broken:?}"
+        );
     }
 }
 
@@ -279,25 +292,25 @@ fn who_has_waited_is_late_itself_when_it_goes_on_and_stands_still() {
 fn one_that_fails_while_it_waits_is_what_is_lost() {
     for (kind, ends) in KINDS {
         for fails in [0, 1] {
-            let got = run(ends(3, 19), |wire| {
-                if wire.rank() != fails {
-                    while wire.broken().is_none() {
+            let got = run(ends(3, 19), |channel| {
+                if channel.rank() != fails {
+                    while channel.broken().is_none() {
                         thread::sleep(Duration::from_millis(1));
                     }
-                    return wire.broken().expect("it is");
+                    return channel.broken().expect("it is");
                 }
                 thread::scope(|scope| {
-                    let waits = scope.spawn(|| wire.take(2, Tag(0), soon()));
+                    let waits = scope.spawn(|| channel.take(2, Tag(0), soon()));
                     thread::sleep(Duration::from_millis(400));
-                    let why = Lost::Failed("no memory".to_owned());
-                    wire.abort(Broken { rank: fails, why });
+                    let why = LossReason::Failed("no memory".to_owned());
+                    channel.abort(RankLoss { rank: fails, why });
                     waits.join().expect("no panic").expect_err("nobody says that")
                 })
             });
             let broken = same(got.into_iter().map(|got| got.expect("no panic"))).expect("all");
             assert_eq!(
                 broken,
-                Broken { rank: fails, why: Lost::Failed("no memory".to_owned()) },
+                RankLoss { rank: fails, why: LossReason::Failed("no memory".to_owned()) },
                 "{kind}"
             );
         }
@@ -307,21 +320,23 @@ fn one_that_fails_while_it_waits_is_what_is_lost() {
 #[test]
 fn a_rank_cannot_speak_to_one_that_is_not_there_or_after_it_has_left() {
     for (kind, ends) in KINDS {
-        let got = run(ends(2, 1), |wire| {
-            if wire.rank() == 1 {
-                return wire.take(0, Tag(0), soon()).map(|_| ());
+        let got = run(ends(2, 1), |channel| {
+            if channel.rank() == 1 {
+                return channel.take(0, Tag(0), soon()).map(|_| ());
             }
-            wire.send(2, Tag(0), Vec::new())
+            channel.send(2, Tag(0), Vec::new())
         });
-        let broken =
-            Broken { rank: 0, why: Lost::Failed("it spoke to rank 2 in a world of 2".to_owned()) };
+        let broken = RankLoss {
+            rank: 0,
+            why: LossReason::Failed("it spoke to rank 2 in a world of 2".to_owned()),
+        };
         assert_eq!(got, [Some(Err(broken.clone())), Some(Err(broken))], "{kind}");
 
-        let got = run(ends(1, 1), |wire| {
-            wire.leave();
-            (wire.send(0, Tag(0), Vec::new()), wire.take(0, Tag(0), soon()).map(|_| ()))
+        let got = run(ends(1, 1), |channel| {
+            channel.leave();
+            (channel.send(0, Tag(0), Vec::new()), channel.take(0, Tag(0), soon()).map(|_| ()))
         });
-        let broken = Err(Broken { rank: 0, why: Lost::Finished });
+        let broken = Err(RankLoss { rank: 0, why: LossReason::Finished });
         assert_eq!(got, [Some((broken.clone(), broken))], "{kind}");
     }
 }

@@ -1,7 +1,7 @@
 //! What messages of worlds say.
 
 use crate::Error;
-use crate::{Delivery, Fault, FaultKind, Layout, World, WorldError};
+use crate::{Delivery, Distribution, Fault, FaultKind, World, WorldError};
 use gemm_dsl::spec::ReduceSpec;
 
 fn told<T>(outcome: Result<T, Error>) -> String {
@@ -16,11 +16,11 @@ fn what_cannot_be_is_named_with_what_is_needed() {
     );
     let device = gemm_runtime::Device::simulator();
     assert_eq!(
-        told(World::of(vec![device.clone(), device])),
+        told(World::new(vec![device.clone(), device])),
         "a world that has the simulator twice cannot be: each rank needs a device of its own: make one for each"
     );
     let gathered = World::simulated(4).expect("a world").run(|rank| {
-        let part = rank.alloc::<f32>(&Layout::rows(4, 4))?;
+        let part = rank.alloc::<f32>(&Distribution::rows(4, 4))?;
         rank.gather(&part, 7)
     });
     assert_eq!(told(gathered), "rank 7 cannot be: there are 4 ranks, numbered from 0");

@@ -1,8 +1,8 @@
 //! Random programs of sends and takes, and what their ranks have to get.
 
 use super::{KINDS, run, soon};
-use crate::channel::{Broken, Tag, Wire};
-use crate::error::Lost;
+use crate::channel::{Channel, RankLoss, Tag};
+use crate::error::LossReason;
 use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,13 +53,13 @@ pub(crate) fn program(ranks: usize, steps: usize, random: &mut fastrand::Rng) ->
 
 /// Does one step: the message of a take.
 pub(crate) fn step(
-    wire: &dyn Wire,
+    channel: &dyn Channel,
     step: &Step,
     deadline: Instant,
-) -> Result<Option<Vec<u8>>, Broken> {
+) -> Result<Option<Vec<u8>>, RankLoss> {
     match step {
-        Step::Send { to, tag, bytes } => wire.send(*to, *tag, bytes.clone()).map(|()| None),
-        Step::Take { from, tag, .. } => wire.take(*from, *tag, deadline).map(Some),
+        Step::Send { to, tag, bytes } => channel.send(*to, *tag, bytes.clone()).map(|()| None),
+        Step::Take { from, tag, .. } => channel.take(*from, *tag, deadline).map(Some),
     }
 }
 
@@ -84,11 +84,11 @@ fn every_rank_gets_what_was_sent_in_order() {
             if kind == "TCP" && round % 3 != 0 {
                 continue;
             }
-            let got = run(ends(ranks, round), |wire| {
-                let steps = program[wire.rank()].iter();
-                let got: Result<Vec<_>, Broken> =
-                    steps.map(|next| step(&*wire, next, soon())).collect();
-                wire.leave();
+            let got = run(ends(ranks, round), |channel| {
+                let steps = program[channel.rank()].iter();
+                let got: Result<Vec<_>, RankLoss> =
+                    steps.map(|next| step(&*channel, next, soon())).collect();
+                channel.leave();
                 got
             });
             for (rank, got) in got.into_iter().enumerate() {
@@ -105,23 +105,23 @@ fn every_rank_gets_what_was_sent_in_order() {
 fn a_rank_that_has_left_lets_the_others_go_on() {
     for (kind, ends) in KINDS {
         for first in 0..3 {
-            let got = run(ends(3, 7), |wire| {
-                let (rank, next) = (wire.rank(), (wire.rank() + 1) % 3);
-                wire.send(next, Tag(0), vec![rank as u8])?;
+            let got = run(ends(3, 7), |channel| {
+                let (rank, next) = (channel.rank(), (channel.rank() + 1) % 3);
+                channel.send(next, Tag(0), vec![rank as u8])?;
                 if rank == first {
-                    let got = wire.take((rank + 2) % 3, Tag(0), soon())?;
-                    wire.leave();
+                    let got = channel.take((rank + 2) % 3, Tag(0), soon())?;
+                    channel.leave();
                     return Ok(vec![got]);
                 }
                 // The others speak to each other when it has long left, and still have what it had sent.
                 let other = 3 - first - rank;
                 thread::sleep(Duration::from_millis(100));
-                wire.send(other, Tag(1), vec![9])?;
-                wire.send(first, Tag(1), vec![9])?;
-                let got = wire.take(other, Tag(1), soon())?;
-                let before = wire.take((rank + 2) % 3, Tag(0), soon())?;
-                wire.leave();
-                Ok::<_, Broken>(vec![got, before])
+                channel.send(other, Tag(1), vec![9])?;
+                channel.send(first, Tag(1), vec![9])?;
+                let got = channel.take(other, Tag(1), soon())?;
+                let before = channel.take((rank + 2) % 3, Tag(0), soon())?;
+                channel.leave();
+                Ok::<_, RankLoss>(vec![got, before])
             });
             let before = |rank: usize| vec![((rank + 2) % 3) as u8];
             for (rank, got) in got.into_iter().enumerate() {
@@ -138,23 +138,23 @@ fn one_that_waits_for_a_rank_that_has_left_is_told_at_once() {
     for (kind, ends) in KINDS {
         for (leaves, waits) in [(0, 1), (1, 0), (1, 2), (2, 1)] {
             let began = Instant::now();
-            let got = run(ends(3, 5), |wire| {
-                let rank = wire.rank();
+            let got = run(ends(3, 5), |channel| {
+                let rank = channel.rank();
                 if rank == leaves {
-                    wire.leave();
+                    channel.leave();
                     return None;
                 }
                 if rank == waits {
                     // Whether it waits before or after that.
-                    return wire.take(leaves, Tag(0), soon()).err();
+                    return channel.take(leaves, Tag(0), soon()).err();
                 }
                 // Nobody else finds out for it.
-                while wire.broken().is_none() && began.elapsed() < Duration::from_secs(10) {
+                while channel.broken().is_none() && began.elapsed() < Duration::from_secs(10) {
                     thread::sleep(Duration::from_millis(1));
                 }
-                wire.broken()
+                channel.broken()
             });
-            let finished = Broken { rank: leaves, why: Lost::Finished };
+            let finished = RankLoss { rank: leaves, why: LossReason::Finished };
             for (rank, got) in got.into_iter().enumerate() {
                 let told = (rank != leaves).then(|| finished.clone());
                 assert_eq!(got, Some(told), "{kind}, {leaves} leaves, {waits} waits, rank {rank}");

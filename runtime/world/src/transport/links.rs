@@ -1,9 +1,9 @@
 //! What connects the devices of a world.
 
 use super::peers::Peers;
-use crate::channel::Wire;
+use crate::channel::Channel;
 use crate::error::impossible;
-use crate::rank::Talk;
+use crate::rank::CollectiveContext;
 use crate::tcp::{Fact, Hello};
 use crate::{Error, Result};
 use crate::{Machine, WorldError};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// What carries data from one rank to another. Whatever it is, results are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Carry {
+pub enum TransportKind {
     /// Each GPU fetches what it needs from where another one has it, by its copy engines: within one process, where GPUs reach
     /// one another.
     Peers,
@@ -25,7 +25,7 @@ pub enum Carry {
     Host,
 }
 
-impl Carry {
+impl TransportKind {
     /// What it is called, as in `GEMM_CARRY=host`.
     const NAMES: [(Self, &'static str); 3] =
         [(Self::Peers, "peers"), (Self::Nccl, "nccl"), (Self::Host, "host")];
@@ -37,7 +37,7 @@ impl Carry {
         };
         let value = value.to_string_lossy().into_owned();
         match value.parse() {
-            Ok(carry) => Ok(Some(carry)),
+            Ok(kind) => Ok(Some(kind)),
             Err(need) => {
                 Err(Error::World(WorldError::Environment { variable: "GEMM_CARRY", value, need }))
             }
@@ -45,27 +45,27 @@ impl Carry {
     }
 }
 
-impl fmt::Display for Carry {
+impl fmt::Display for TransportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::NAMES.iter().find(|(carry, _)| carry == self);
+        let name = Self::NAMES.iter().find(|(kind, _)| kind == self);
         f.write_str(name.map_or("", |(_, name)| name))
     }
 }
 
-impl FromStr for Carry {
+impl FromStr for TransportKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::NAMES.iter().find(|(_, name)| *name == text);
         let need = || "it has to be `peers`, `nccl` or `host`".to_owned();
-        found.map(|(carry, _)| *carry).ok_or_else(need)
+        found.map(|(kind, _)| *kind).ok_or_else(need)
     }
 }
 
 /// How a rank's device reaches those of others.
 pub(crate) enum Links {
     /// By messages, between GPUs or simulators.
-    Wire {
+    Channel {
         /// Whether they are simulators, which stand for GPUs that something faster connects.
         simulated: bool,
     },
@@ -78,25 +78,25 @@ pub(crate) enum Links {
 
 impl Links {
     /// Those between devices of one process: as the caller says, or the fastest there are.
-    pub(crate) fn between(devices: &[Device], carry: Option<Carry>) -> Result<Vec<Self>> {
+    pub(crate) fn between(devices: &[Device], kind: Option<TransportKind>) -> Result<Vec<Self>> {
         let by_wire =
-            || devices.iter().map(|of| Self::Wire { simulated: of.is_simulator() }).collect();
+            || devices.iter().map(|of| Self::Channel { simulated: of.is_simulator() }).collect();
         let are_gpus = devices.iter().all(|device| !device.is_simulator());
         if !are_gpus {
-            return match carry {
-                None | Some(Carry::Host) => Ok(by_wire()),
+            return match kind {
+                None | Some(TransportKind::Host) => Ok(by_wire()),
                 Some(other) => Err(impossible(
                     format!("simulated devices that `{other}` connects"),
                     "what they send goes through the host",
                 )),
             };
         }
-        match carry {
-            Some(Carry::Host) => Ok(by_wire()),
-            Some(Carry::Nccl) => nccl_between(devices),
-            Some(Carry::Peers) | None => match Peers::between(devices)? {
+        match kind {
+            Some(TransportKind::Host) => Ok(by_wire()),
+            Some(TransportKind::Nccl) => nccl_between(devices),
+            Some(TransportKind::Peers) | None => match Peers::between(devices)? {
                 Some(peers) => Ok(peers.into_iter().map(Self::Peers).collect()),
-                None if carry.is_some() => Err(impossible(
+                None if kind.is_some() => Err(impossible(
                     "peers among these GPUs".to_owned(),
                     "each has to reach the memory of all others, and the driver says that some do not",
                 )),
@@ -110,7 +110,7 @@ impl Links {
     pub(crate) fn machine(&self) -> Machine {
         match self {
             Self::Peers(_) => Machine::h200_copy_engines(),
-            Self::Wire { simulated: false } => Machine::h200_host(),
+            Self::Channel { simulated: false } => Machine::h200_host(),
             _ => Machine::h200_nccl(),
         }
     }
@@ -118,16 +118,16 @@ impl Links {
     /// Whether a rank may take memory and load kernels while exchanges are under way: what is under way waits for no other rank.
     pub(crate) fn loads_beside(&self) -> bool {
         match self {
-            Self::Wire { .. } | Self::Peers(_) => true,
+            Self::Channel { .. } | Self::Peers(_) => true,
             #[cfg(feature = "nccl")]
             Self::Nccl(_) => false,
         }
     }
 
     /// Waits until all ranks have loaded what they launch, where a rank that loads may wait for what another one has begun.
-    pub(crate) fn all_ready(&self, _talk: &Talk) -> Result<()> {
+    pub(crate) fn all_ready(&self, _talk: &CollectiveContext) -> Result<()> {
         match self {
-            Self::Wire { .. } | Self::Peers(_) => Ok(()),
+            Self::Channel { .. } | Self::Peers(_) => Ok(()),
             #[cfg(feature = "nccl")]
             Self::Nccl(_) => _talk.gather_all(Vec::new()).map(|_| ()),
         }
@@ -137,11 +137,11 @@ impl Links {
     pub(crate) fn connect(
         &self,
         _device: &Device,
-        _wire: &dyn Wire,
+        _wire: &dyn Channel,
         _patience: Duration,
     ) -> Result<()> {
         match self {
-            Self::Wire { .. } | Self::Peers(_) => Ok(()),
+            Self::Channel { .. } | Self::Peers(_) => Ok(()),
             #[cfg(feature = "nccl")]
             Self::Nccl(nccl) => nccl.connect(_device, _wire, _patience),
         }
@@ -150,7 +150,7 @@ impl Links {
     /// Gives up what connects this rank, and those of this process, with others: nothing of it is under way any more.
     pub(crate) fn give_up(&self) {
         match self {
-            Self::Wire { .. } | Self::Peers(_) => {}
+            Self::Channel { .. } | Self::Peers(_) => {}
             #[cfg(feature = "nccl")]
             Self::Nccl(nccl) => nccl.all().abort(),
         }
@@ -160,11 +160,11 @@ impl Links {
     pub(crate) fn finish(
         &self,
         _device: &Device,
-        _wire: &dyn Wire,
+        _wire: &dyn Channel,
         _patience: Duration,
     ) -> Result<()> {
         match self {
-            Self::Wire { .. } | Self::Peers(_) => Ok(()),
+            Self::Channel { .. } | Self::Peers(_) => Ok(()),
             #[cfg(feature = "nccl")]
             Self::Nccl(nccl) => nccl.finish(_device, _wire, _patience),
         }
@@ -245,7 +245,7 @@ fn shares_gpus() -> bool {
 /// How the device of a rank of a job is connected, once the ranks have met.
 pub(crate) enum InJob {
     /// By messages.
-    Wire,
+    Channel,
     /// By NCCL, whose communicators rank 0 has named.
     #[cfg(feature = "nccl")]
     Nccl(std::sync::Arc<crate::nccl::Library>),
@@ -258,32 +258,32 @@ pub(crate) enum InJob {
 pub(crate) fn in_job(
     device: &Device,
     _rank: usize,
-    carry: Option<Carry>,
+    kind: Option<TransportKind>,
     hello: &mut Hello,
 ) -> Result<InJob> {
     const SAME: &str =
         "Set GEMM_CARRY alike for all ranks, or for none, and start the same build of the program";
-    let takes_nccl = match carry {
-        Some(Carry::Peers) => {
+    let takes_nccl = match kind {
+        Some(TransportKind::Peers) => {
             return Err(impossible(
                 "peers among processes".to_owned(),
                 "the memory of a GPU is reached within one process: set GEMM_CARRY=nccl or host, or leave it out",
             ));
         }
-        Some(Carry::Host) => false,
-        Some(Carry::Nccl) if device.is_simulator() => {
+        Some(TransportKind::Host) => false,
+        Some(TransportKind::Nccl) if device.is_simulator() => {
             return Err(impossible(
                 "a simulated device that NCCL connects".to_owned(),
                 "it takes GPUs",
             ));
         }
-        Some(Carry::Nccl) => true,
+        Some(TransportKind::Nccl) => true,
         None => !device.is_simulator() && cfg!(feature = "nccl"),
     };
-    let name = if takes_nccl { Carry::Nccl } else { Carry::Host };
+    let name = if takes_nccl { TransportKind::Nccl } else { TransportKind::Host };
     hello.facts.push(Fact::same("what carries data", name.to_string(), SAME));
     if !takes_nccl {
-        return Ok(InJob::Wire);
+        return Ok(InJob::Channel);
     }
     #[cfg(not(feature = "nccl"))]
     return Err(no_feature());
@@ -312,7 +312,7 @@ impl InJob {
     /// The end of a rank, with what rank 0 has given all.
     pub(crate) fn links(self, device: &Device, _payload: &[u8]) -> Result<Links> {
         match self {
-            Self::Wire => Ok(Links::Wire { simulated: device.is_simulator() }),
+            Self::Channel => Ok(Links::Channel { simulated: device.is_simulator() }),
             #[cfg(feature = "nccl")]
             Self::Nccl(library) => {
                 let id = _payload.try_into();

@@ -1,8 +1,8 @@
 //! Blocks as messages: that is how simulated devices have them, and GPUs that nothing else connects, through the host.
 
-use super::{Begun, Carrier, Leg, Own};
+use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
-use crate::rank::Talk;
+use crate::rank::CollectiveContext;
 use crate::{Error, Result};
 use gemm_runtime::internal::{Area, Areas, Backend};
 use gemm_sim::{Element, from_bytes, to_bytes};
@@ -10,35 +10,35 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 
 /// Blocks of elements of type `T` as messages.
-pub(crate) struct ByWire<'t, T, B: Backend> {
-    talk: &'t Talk,
+pub(crate) struct MessageTransport<'t, T, B: Backend> {
+    collective: &'t CollectiveContext,
     /// What each exchange that has begun will bring.
     due: HashMap<usize, Vec<(usize, Area<B>)>>,
     of: PhantomData<T>,
 }
 
-impl<'t, T: Element, B: Backend> ByWire<'t, T, B> {
-    pub(crate) fn new(talk: &'t Talk) -> Self {
-        Self { talk, due: HashMap::new(), of: PhantomData }
+impl<'t, T: Element, B: Backend> MessageTransport<'t, T, B> {
+    pub(crate) fn new(collective: &'t CollectiveContext) -> Self {
+        Self { collective, due: HashMap::new(), of: PhantomData }
     }
 }
 
-impl<T: Element, B: Areas> Carrier<B> for ByWire<'_, T, B> {
-    fn start(&mut self, _: &B, _: &[Own<B>]) -> Result<()> {
+impl<T: Element, B: Areas> Transport<B> for MessageTransport<'_, T, B> {
+    fn start(&mut self, _: &B, _: &[OwnBlock<B>]) -> Result<()> {
         Ok(())
     }
 
-    fn begin(&mut self, backend: &B, begun: Begun<B>) -> Result<()> {
-        let Begun { exchange, legs, .. } = begun;
+    fn begin(&mut self, backend: &B, begun: ExchangeStart<B>) -> Result<()> {
+        let ExchangeStart { exchange, transfers, .. } = begun;
         let due = self.due.entry(exchange).or_default();
-        for leg in legs {
-            match leg {
-                Leg::Send { to, from } => {
+        for transfer in transfers {
+            match transfer {
+                Transfer::Send { to, from } => {
                     let elements: Vec<T> = backend.read_area(&from)?;
-                    self.talk.send(to, exchange, to_bytes(&elements))?;
+                    self.collective.send(to, exchange, to_bytes(&elements))?;
                 }
-                Leg::Receive { from, to, .. } => due.push((from, to)),
-                Leg::Copy { from, to } => backend.copy_area(&from, &to)?,
+                Transfer::Receive { from, to, .. } => due.push((from, to)),
+                Transfer::Copy { from, to } => backend.copy_area(&from, &to)?,
             }
         }
         Ok(())
@@ -47,7 +47,7 @@ impl<T: Element, B: Areas> Carrier<B> for ByWire<'_, T, B> {
     /// Waits for the messages: what has come before may have been overwritten by who was slower.
     fn wait(&mut self, backend: &B, exchange: usize) -> Result<()> {
         for (from, to) in self.due.remove(&exchange).unwrap_or_default() {
-            let bytes = self.talk.take(from, exchange)?;
+            let bytes = self.collective.take(from, exchange)?;
             let elements: Option<Vec<T>> = from_bytes(&bytes);
             let elements =
                 elements.filter(|elements| elements.len() == to.len()).ok_or_else(|| {
@@ -55,7 +55,7 @@ impl<T: Element, B: Areas> Carrier<B> for ByWire<'_, T, B> {
                         what: format!("the blocks of exchange {exchange}"),
                         rank: from,
                         has: format!("sent {} bytes", bytes.len()),
-                        other: self.talk.number(),
+                        other: self.collective.number(),
                         others: format!("room for {} elements", to.len()),
                         remedy: "What carries messages between the ranks has changed one",
                     })
@@ -76,10 +76,10 @@ impl<T: Element, B: Areas> Carrier<B> for ByWire<'_, T, B> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Work, carry};
+    use super::super::{TransportWork, with_transport};
     use super::*;
     use crate::staging::area;
-    use crate::{Block, Rank, Side, World};
+    use crate::{Block, Factor, Rank, World};
     use gemm_runtime::internal::Keeps;
     use gemm_runtime::internal::On;
     use gemm_runtime::{Buffer, Device};
@@ -90,17 +90,22 @@ mod tests {
         is_waited_for: bool,
     }
 
-    impl Work for Received<'_> {
-        fn run<B: Keeps + Areas>(self, on: On<'_, B>, carrier: &mut dyn Carrier<B>) -> Result<()> {
+    impl TransportWork for Received<'_> {
+        fn run<B: Keeps + Areas>(
+            self,
+            on: On<'_, B>,
+            transport: &mut dyn Transport<B>,
+        ) -> Result<()> {
             let block = Block::new(0..1, 0..4);
-            let legs = vec![Leg::Receive { from: 0, to: area(self.buffer, &block)?, block }];
-            let begun = Begun { exchange: 0, side: Side::A, legs, behind: false };
-            carrier.begin(on.backend, begun)?;
+            let transfers =
+                vec![Transfer::Receive { from: 0, to: area(self.buffer, &block)?, block }];
+            let begun = ExchangeStart { exchange: 0, factor: Factor::A, transfers, behind: false };
+            transport.begin(on.backend, begun)?;
             if self.is_waited_for {
-                carrier.wait(on.backend, 0)?;
+                transport.wait(on.backend, 0)?;
                 assert_eq!(on.device.download(self.buffer)?, [1.0, 2.0, 3.0, 4.0]);
             }
-            carrier.end(on.backend)
+            transport.end(on.backend)
         }
     }
 
@@ -108,15 +113,15 @@ mod tests {
     fn received(sent: usize, is_waited_for: bool) -> Result<Vec<f32>> {
         let numbers: Vec<f32> = (1..=sent).map(|n| n as f32).collect();
         let found = World::simulated(2)?.run(|rank: &mut Rank| {
-            let talk = rank.talk("testing");
+            let collective = rank.collective("testing");
             if rank.number() == 0 {
-                talk.send(1, 0, to_bytes(&numbers))?;
+                collective.send(1, 0, to_bytes(&numbers))?;
                 return Ok(Vec::new());
             }
             let device: Device = rank.device().clone();
             let buffer = device.upload(&[f32::NAN; 4])?;
             let work = Received { buffer: &buffer, is_waited_for };
-            carry::<f32>(&device, &rank.links, &talk, work)?;
+            with_transport::<f32>(&device, &rank.links, &collective, work)?;
             Ok(device.download(&buffer)?)
         })?;
         Ok(found.into_iter().nth(1).unwrap_or_default())

@@ -1,13 +1,13 @@
 //! Blocks that NCCL moves: between GPUs of several processes or hosts, or of one process that do not reach one another.
 //! Only their bytes: no sum is left to it.
 
-use super::{Begun, Carrier, Leg, Own};
+use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
-use crate::channel::{Wire, held};
+use crate::channel::{Channel, held};
 use crate::error::failed;
 use crate::error::impossible;
-use crate::nccl::{Communicator, Library, Part, abort_all};
-use crate::rank::Talk;
+use crate::nccl::{Communicator, Library, NcclTransfer, abort_all};
+use crate::rank::CollectiveContext;
 use crate::{Error, Result};
 use cudarc::driver::{CudaEvent, CudaStream};
 use gemm_runtime::Device;
@@ -26,7 +26,7 @@ pub(crate) struct Communicators {
 }
 
 impl Communicators {
-    fn of(&self, place: usize) -> MutexGuard<'_, Option<Communicator>> {
+    fn lock(&self, place: usize) -> MutexGuard<'_, Option<Communicator>> {
         self.all[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -34,7 +34,7 @@ impl Communicators {
     /// NCCL 2.27 no thread is to end that has begun something before.
     pub(crate) fn abort(&self) {
         let _held = self.giving_up.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = (0..self.all.len()).filter_map(|place| self.of(place).take());
+        let all = (0..self.all.len()).filter_map(|place| self.lock(place).take());
         // Whatever NCCL says to that: the ranks have been told why.
         _ = abort_all(all.collect());
     }
@@ -86,8 +86,8 @@ impl Nccl {
     pub(crate) fn connect(
         &self,
         device: &Device,
-        wire: &dyn Wire,
-        patience: Duration,
+        channel: &dyn Channel,
+        timeout: Duration,
     ) -> Result<()> {
         bind(device)?;
         if device.cudarc().is_some_and(|(context, _)| !context.is_primary()) {
@@ -96,26 +96,26 @@ impl Nccl {
                 "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or by `Device::cuda`",
             ));
         }
-        let (library, ranks, rank) = (Arc::clone(&self.library), wire.ranks(), wire.rank());
+        let (library, ranks, rank) = (Arc::clone(&self.library), channel.ranks(), channel.rank());
         let communicator = Communicator::begin(library, self.id, ranks, rank, None)?;
         // Whoever gives all of them up finds this one too.
-        let mut own = self.all.of(self.place);
+        let mut own = self.all.lock(self.place);
         let communicator = own.insert(communicator);
-        let mut go_on = || held(wire, "connecting with the others");
-        Ok(communicator.settle(Instant::now() + patience, &mut go_on)?)
+        let mut go_on = || held(channel, "connecting with the others");
+        Ok(communicator.settle(Instant::now() + timeout, &mut go_on)?)
     }
 
     /// Ends it in agreement with the others, when all work of the device is done.
     pub(crate) fn finish(
         &self,
         device: &Device,
-        wire: &dyn Wire,
-        patience: Duration,
+        channel: &dyn Channel,
+        timeout: Duration,
     ) -> Result<()> {
         bind(device)?;
-        let communicator = self.all.of(self.place).take();
-        let mut go_on = || held(wire, "parting from the others");
-        let finish = |own: Communicator| own.finish(Instant::now() + patience, &mut go_on);
+        let communicator = self.all.lock(self.place).take();
+        let mut go_on = || held(channel, "parting from the others");
+        let finish = |own: Communicator| own.finish(Instant::now() + timeout, &mut go_on);
         Ok(communicator.map_or(Ok(()), finish)?)
     }
 }
@@ -130,18 +130,18 @@ fn bind(device: &Device) -> Result<()> {
 }
 
 /// Blocks that NCCL moves, for one product or reduction.
-pub(crate) struct Moved<'t> {
+pub(crate) struct NcclTransport<'t> {
     nccl: &'t Nccl,
-    talk: &'t Talk,
+    collective: &'t CollectiveContext,
     /// When each exchange that has begun is done.
     done: HashMap<usize, CudaEvent>,
     /// Blocks whose rows lie apart, one row after the other, until all is done.
     packed: Vec<<Gpu as Backend>::Allocation>,
 }
 
-impl<'t> Moved<'t> {
-    pub(crate) fn new(nccl: &'t Nccl, talk: &'t Talk) -> Self {
-        Self { nccl, talk, done: HashMap::new(), packed: Vec::new() }
+impl<'t> NcclTransport<'t> {
+    pub(crate) fn new(nccl: &'t Nccl, collective: &'t CollectiveContext) -> Self {
+        Self { nccl, collective, done: HashMap::new(), packed: Vec::new() }
     }
 
     /// Room for the elements of an area, row after row.
@@ -158,44 +158,48 @@ fn bytes(area: &Area<Gpu>) -> usize {
     area.len() * area.first.elem().size() as usize
 }
 
-impl Carrier<Gpu> for Moved<'_> {
-    fn start(&mut self, gpu: &Gpu, _: &[Own<Gpu>]) -> Result<()> {
+impl Transport<Gpu> for NcclTransport<'_> {
+    fn start(&mut self, gpu: &Gpu, _: &[OwnBlock<Gpu>]) -> Result<()> {
         let stream = &self.nccl.stream;
         stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))
     }
 
     #[allow(unsafe_code, reason = "NCCL reads and writes where it is told to")]
-    fn begin(&mut self, gpu: &Gpu, begun: Begun<Gpu>) -> Result<()> {
-        let Begun { exchange, legs, behind, .. } = begun;
+    fn begin(&mut self, gpu: &Gpu, begun: ExchangeStart<Gpu>) -> Result<()> {
+        let ExchangeStart { exchange, transfers, behind, .. } = begun;
         let stream = Arc::clone(&self.nccl.stream);
         let (mut parts, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new());
-        let mut has_room = false;
-        for leg in legs {
-            match leg {
-                Leg::Copy { from, to } => before.push((from, to)),
-                Leg::Send { to, from } => {
+        let mut has_staging = false;
+        for transfer in transfers {
+            match transfer {
+                Transfer::Copy { from, to } => before.push((from, to)),
+                Transfer::Send { to, from } => {
                     let packed = match from.is_packed() {
                         true => from,
                         false => {
                             let room = self.room(gpu, &from)?;
-                            has_room = true;
+                            has_staging = true;
                             before.push((from, room.clone()));
                             room
                         }
                     };
-                    parts.push(Part::Send { at: packed.first.bytes(), bytes: bytes(&packed), to });
+                    parts.push(NcclTransfer::Send {
+                        at: packed.first.bytes(),
+                        bytes: bytes(&packed),
+                        to,
+                    });
                 }
-                Leg::Receive { from, to, .. } => {
+                Transfer::Receive { from, to, .. } => {
                     let packed = match to.is_packed() {
                         true => to,
                         false => {
                             let room = self.room(gpu, &to)?;
-                            has_room = true;
+                            has_staging = true;
                             after.push((room.clone(), to));
                             room
                         }
                     };
-                    parts.push(Part::Receive {
+                    parts.push(NcclTransfer::Receive {
                         at: packed.first.bytes(),
                         bytes: bytes(&packed),
                         from,
@@ -204,7 +208,7 @@ impl Carrier<Gpu> for Moved<'_> {
             }
         }
         // Room is there in the order of the device's stream.
-        if behind || has_room {
+        if behind || has_staging {
             stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))?;
         }
         for (from, to) in before {
@@ -212,10 +216,10 @@ impl Carrier<Gpu> for Moved<'_> {
         }
         bind_gpu(gpu)?;
         {
-            let own = self.nccl.all.of(self.nccl.place);
+            let own = self.nccl.all.lock(self.nccl.place);
             let Some(communicator) = own.as_ref() else {
                 // Who gave it up has told the wire why.
-                self.talk.held()?;
+                self.collective.held()?;
                 return Err(Error::internal("a rank has no communicator".to_owned()));
             };
             let queue = stream.cu_stream() as u64;
@@ -224,10 +228,11 @@ impl Carrier<Gpu> for Moved<'_> {
             // schedule has been checked for, and that are read behind `wait`. All are of this device.
             let put = unsafe { communicator.exchange(queue, &parts) };
             let put = put.and_then(|()| {
-                communicator.settle(self.talk.deadline(), &mut || self.talk.held_world())
+                communicator
+                    .settle(self.collective.deadline(), &mut || self.collective.held_world())
             });
             drop(own);
-            put.map_err(|error| verdict(self.talk, error))?;
+            put.map_err(|error| verdict(self.collective, error))?;
         }
         for (from, to) in after {
             gpu.copy_area_on(&stream, &from, &to)?;
@@ -262,11 +267,11 @@ impl Carrier<Gpu> for Moved<'_> {
 }
 
 /// What is known of a rank that is lost says more than what NCCL makes of it: it is waited for, for a moment.
-fn verdict(talk: &Talk, error: WorldError) -> Error {
+fn verdict(collective: &CollectiveContext, error: WorldError) -> Error {
     const MOMENT: Duration = Duration::from_secs(2);
     let end = Instant::now() + MOMENT;
     while Instant::now() < end {
-        if let Err(lost) = talk.held() {
+        if let Err(lost) = collective.held() {
             return lost;
         }
         std::thread::sleep(Duration::from_millis(10));

@@ -1,11 +1,11 @@
 //! GPUs of one process that read one another's memory: by copy engines, beside the products, which lose no multiprocessor to
 //! it. Who needs a block fetches it from where its rank has it.
 
-use super::{Begun, Carrier, Leg, Own};
+use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::error::failed;
-use crate::rank::{Signal, Talk};
+use crate::rank::{CollectiveContext, Signal};
 use crate::staging::{area_of, part};
-use crate::{Block, Side};
+use crate::{Block, Factor};
 use crate::{Error, Result};
 use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
@@ -26,16 +26,16 @@ struct Board {
     /// Told when one is no more.
     idle: Condvar,
     /// Where each has its parts, and since when.
-    own: Mutex<HashMap<(u64, usize), Arc<Published>>>,
+    own: Mutex<HashMap<(u64, usize), Arc<PublishedParts>>>,
     /// When each has fetched all that it needs.
     done: Mutex<HashMap<(u64, usize), Arc<CudaEvent>>>,
 }
 
 /// Where a rank has its parts of A and B.
-struct Published {
+struct PublishedParts {
     /// When they are there.
     ready: CudaEvent,
-    parts: Vec<(Side, Block, Area<Gpu>)>,
+    parts: Vec<(Factor, Block, Area<Gpu>)>,
 }
 
 /// The end of a rank of what connects the GPUs of a process.
@@ -144,23 +144,23 @@ fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
 }
 
 /// Blocks that are fetched from where they are, for one product or reduction.
-pub(crate) struct Fetching<'t> {
+pub(crate) struct PeerTransport<'t> {
     peers: &'t Peers,
-    talk: &'t Talk,
+    collective: &'t CollectiveContext,
     /// Where others have their parts, as far as this rank has asked.
-    others: HashMap<usize, Arc<Published>>,
+    others: HashMap<usize, Arc<PublishedParts>>,
     /// What has begun and was put off, since where others have their parts may not be known yet: with what comes before it.
-    put_off: Vec<(Begun<Gpu>, Option<CudaEvent>)>,
+    put_off: Vec<(ExchangeStart<Gpu>, Option<CudaEvent>)>,
     /// When each exchange that is on its way is done.
     done: HashMap<usize, CudaEvent>,
     /// Whether it counts as busy.
     is_busy: bool,
 }
 
-impl<'t> Fetching<'t> {
-    pub(crate) fn new(peers: &'t Peers, talk: &'t Talk) -> Self {
+impl<'t> PeerTransport<'t> {
+    pub(crate) fn new(peers: &'t Peers, collective: &'t CollectiveContext) -> Self {
         let (others, put_off, done) = (HashMap::new(), Vec::new(), HashMap::new());
-        Self { peers, talk, others, put_off, done, is_busy: false }
+        Self { peers, collective, others, put_off, done, is_busy: false }
     }
 
     fn busy(&mut self, is_busy: bool) {
@@ -176,13 +176,13 @@ impl<'t> Fetching<'t> {
     }
 
     /// Where another rank has its parts; from now on nothing is fetched before they are there.
-    fn published(&mut self, rank: usize) -> Result<Arc<Published>> {
+    fn published(&mut self, rank: usize) -> Result<Arc<PublishedParts>> {
         if let Some(published) = self.others.get(&rank) {
             return Ok(Arc::clone(published));
         }
-        self.talk.hear(rank, Signal::Ready)?;
+        self.collective.hear(rank, Signal::Ready)?;
         let published = self.peers.board.own.lock().unwrap_or_else(PoisonError::into_inner);
-        let published = published.get(&(self.talk.call(), rank)).cloned();
+        let published = published.get(&(self.collective.call(), rank)).cloned();
         let published = published
             .ok_or_else(|| Error::internal(format!("rank {rank} says nothing of its parts")))?;
         self.peers.stream.wait(&published.ready).map_err(failed("waiting for another GPU"))?;
@@ -200,26 +200,27 @@ fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
     stream.wait(event).map_err(failed("waiting for an event"))
 }
 
-impl Carrier<Gpu> for Fetching<'_> {
-    fn start(&mut self, gpu: &Gpu, own: &[Own<Gpu>]) -> Result<()> {
+impl Transport<Gpu> for PeerTransport<'_> {
+    fn start(&mut self, gpu: &Gpu, own: &[OwnBlock<Gpu>]) -> Result<()> {
         self.busy(true);
-        let (call, number) = (self.talk.call(), self.talk.number());
+        let (call, number) = (self.collective.call(), self.collective.number());
         let ready = now(gpu.stream())?;
         wait(&self.peers.stream, &ready)?;
-        let parts = own.iter().map(|own| (own.side, own.block.clone(), own.area.clone())).collect();
+        let parts =
+            own.iter().map(|own| (own.factor, own.block.clone(), own.area.clone())).collect();
         let board = &self.peers.board;
         let mut published = board.own.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever has come to this call is done with the one before the last.
         published.retain(|(of, rank), _| *rank != number || of + 1 >= call);
-        published.insert((call, number), Arc::new(Published { ready, parts }));
+        published.insert((call, number), Arc::new(PublishedParts { ready, parts }));
         drop(published);
         let mut done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
         done.retain(|(of, rank), _| *rank != number || of + 1 >= call);
         drop(done);
-        self.talk.tell_all(Signal::Ready)
+        self.collective.tell_all(Signal::Ready)
     }
 
-    fn begin(&mut self, gpu: &Gpu, begun: Begun<Gpu>) -> Result<()> {
+    fn begin(&mut self, gpu: &Gpu, begun: ExchangeStart<Gpu>) -> Result<()> {
         let behind = if begun.behind { Some(now(gpu.stream())?) } else { None };
         self.put_off.push((begun, behind));
         Ok(())
@@ -230,23 +231,23 @@ impl Carrier<Gpu> for Fetching<'_> {
             return Ok(());
         }
         // Of a rank that is lost nothing is read any more.
-        self.talk.held()?;
+        self.collective.held()?;
         let stream = &self.peers.stream;
         for (begun, behind) in mem::take(&mut self.put_off) {
-            let Begun { exchange, side, legs, .. } = begun;
+            let ExchangeStart { exchange, factor, transfers, .. } = begun;
             if let Some(behind) = behind {
                 wait(stream, &behind)?;
             }
-            for leg in legs {
-                match leg {
-                    Leg::Send { .. } => {}
-                    Leg::Copy { from, to } => gpu.copy_area_on(stream, &from, &to)?,
-                    Leg::Receive { from, block, to } => {
+            for transfer in transfers {
+                match transfer {
+                    Transfer::Send { .. } => {}
+                    Transfer::Copy { from, to } => gpu.copy_area_on(stream, &from, &to)?,
+                    Transfer::Receive { from, block, to } => {
                         let published = self.published(from)?;
-                        let has = published.parts.iter().find(|(of, ..)| *of == side);
+                        let has = published.parts.iter().find(|(of, ..)| *of == factor);
                         let has = has.map(|(_, origin, area)| part(area, origin, &block));
                         let has = has.ok_or_else(|| {
-                            Error::internal(format!("rank {from} has nothing of {side}"))
+                            Error::internal(format!("rank {from} has nothing of {factor}"))
                         })??;
                         gpu.copy_area_on(stream, &has, &to)?;
                     }
@@ -268,17 +269,17 @@ impl Carrier<Gpu> for Fetching<'_> {
     /// Waits, on the device's stream, until all ranks have fetched what they need of this one.
     fn end(&mut self, gpu: &Gpu) -> Result<()> {
         self.send_off(gpu)?;
-        let (call, number) = (self.talk.call(), self.talk.number());
+        let (call, number) = (self.collective.call(), self.collective.number());
         let fetched = Arc::new(now(&self.peers.stream)?);
         let board = &self.peers.board;
         board.done.lock().unwrap_or_else(PoisonError::into_inner).insert((call, number), fetched);
-        self.talk.tell_all(Signal::Done)?;
-        for rank in 0..self.talk.ranks() {
+        self.collective.tell_all(Signal::Done)?;
+        for rank in 0..self.collective.ranks() {
             if rank != number {
-                self.talk.hear(rank, Signal::Done)?;
+                self.collective.hear(rank, Signal::Done)?;
                 // What this rank has not asked of another one it has been told nevertheless.
                 if !self.others.contains_key(&rank) {
-                    self.talk.hear(rank, Signal::Ready)?;
+                    self.collective.hear(rank, Signal::Ready)?;
                 }
             }
             let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -306,7 +307,7 @@ impl Carrier<Gpu> for Fetching<'_> {
         drop(left.unwrap_or_else(PoisonError::into_inner));
         let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
         for ((call, _), fetched) in done.iter() {
-            if *call == self.talk.call() {
+            if *call == self.collective.call() {
                 _ = fetched.synchronize();
             }
         }

@@ -6,7 +6,7 @@ mod sampling;
 
 use fastrand::Rng;
 use gemm_runtime::{Device, ReduceKernel, SgemmKernel, SgemmSpec, compile};
-use gemm_world::{Carry, Layout, OnRank, Rank, Sharded, World};
+use gemm_world::{Distribution, OnRank, Rank, Sharded, TransportKind, World};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 
@@ -44,19 +44,19 @@ fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
 /// The GPUs that ranks are on: all that there are, in turn.
 fn devices(ranks: usize) -> gemm_world::Result<Vec<Device>> {
     let there = (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count();
-    (0..ranks).map(|rank| Device::cuda(rank % there.max(1))).collect()
+    (0..ranks).map(|rank| Ok(Device::cuda(rank % there.max(1))?)).collect()
 }
 
 fn peers() -> Outcome {
-    products(Some(Carry::Peers), &[1, 2, 3, 4], 21)?;
-    by_terms(Some(Carry::Peers), &[1, 2, 3, 4], 31)?;
-    reductions(Some(Carry::Peers), &[1, 2, 3, 4])
+    products(Some(TransportKind::Peers), &[1, 2, 3, 4], 21)?;
+    by_terms(Some(TransportKind::Peers), &[1, 2, 3, 4], 31)?;
+    reductions(Some(TransportKind::Peers), &[1, 2, 3, 4])
 }
 
 fn host() -> Outcome {
-    products(Some(Carry::Host), &[1, 2, 3], 22)?;
-    by_terms(Some(Carry::Host), &[1, 2, 3], 32)?;
-    reductions(Some(Carry::Host), &[1, 2, 3])
+    products(Some(TransportKind::Host), &[1, 2, 3], 22)?;
+    by_terms(Some(TransportKind::Host), &[1, 2, 3], 32)?;
+    reductions(Some(TransportKind::Host), &[1, 2, 3])
 }
 
 /// With one GPU one rank, or two where NCCL was told that a GPU may be two.
@@ -69,18 +69,19 @@ fn nccl() -> Outcome {
     let there = (0..).take_while(|ordinal| Device::cuda(*ordinal).is_ok()).count();
     let shared = std::env::var("NCCL_MULTI_RANK_GPU_ENABLE").is_ok_and(|value| value == "1");
     let ranks: Vec<usize> = (1..=if shared { 2 * there } else { there }).collect();
-    products(Some(Carry::Nccl), &ranks, 23)?;
-    by_terms(Some(Carry::Nccl), &ranks, 33)?;
-    reductions(Some(Carry::Nccl), &ranks)?;
+    products(Some(TransportKind::Nccl), &ranks, 23)?;
+    by_terms(Some(TransportKind::Nccl), &ranks, 33)?;
+    reductions(Some(TransportKind::Nccl), &ranks)?;
     if !shared {
-        let twice = World::carried(vec![Device::cuda(0)?, Device::cuda(0)?], Carry::Nccl);
+        let twice =
+            World::with_transport(vec![Device::cuda(0)?, Device::cuda(0)?], TransportKind::Nccl);
         let is_told = matches!(twice, Err(Error::World(WorldError::Shared { .. })));
         ensure(is_told, || "one GPU was two ranks of NCCL".to_owned())?;
     }
     Ok(())
 }
 
-fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
+fn products(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Outcome {
     let mut rng = Rng::with_seed(seed);
     for round in 0..48 {
         let spec = sampling::lying(&mut rng, LINES[round % LINES.len()]);
@@ -91,13 +92,13 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
             a.iter_mut().for_each(|value| *value = value.clamp(0.25, 4.0));
         }
         let b = sampling::numbers(&mut rng, k * n);
-        let [a, b] = sampling::stored(spec.layout, &a, &b, (m, n, k));
-        let [of_a, of_b, of_c] = sampling::layouts(&mut rng, spec.layout, (m, n, k), ranks);
-        let way = sampling::way(&mut rng);
-        let drawn = Drawn { spec, extents: (m, n, k), ranks, layouts: [of_a, of_b, of_c] };
-        same_bits(carry, &drawn, [&a, &b], &format!("{way:?}"), |rank, kernel, [a, b], c| {
+        let [a, b] = sampling::transposition(spec.layout, &a, &b, (m, n, k));
+        let [of_a, of_b, of_c] = sampling::distributions(&mut rng, spec.layout, (m, n, k), ranks);
+        let strategy = sampling::strategy(&mut rng);
+        let drawn = Drawn { spec, extents: (m, n, k), ranks, distributions: [of_a, of_b, of_c] };
+        same_bits(carry, &drawn, [&a, &b], &format!("{strategy:?}"), |rank, kernel, [a, b], c| {
             let call = kernel.on(rank);
-            let call = if let Some(way) = way { call.way(way) } else { call };
+            let call = if let Some(strategy) = strategy { call.strategy(strategy) } else { call };
             call.launch(a, b, c).map(drop)
         })?;
     }
@@ -105,7 +106,7 @@ fn products(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
 }
 
 /// Products of few elements, whose terms are dealt out.
-fn by_terms(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
+fn by_terms(carry: Option<TransportKind>, all_ranks: &[usize], seed: u64) -> Outcome {
     const LINES: [&str; 3] = [
         "tile: 32x32x8, thread: 4x4, split_k: 4, pitched",
         "tile: 64x64x8, thread: 8x8, double_buffer, split_k: 7, pitched",
@@ -117,10 +118,10 @@ fn by_terms(carry: Option<Carry>, all_ranks: &[usize], seed: u64) -> Outcome {
         let ranks = all_ranks[rng.usize(0..all_ranks.len())];
         let [m, n, k] = [100, 100, 2000].map(|most| sampling::extent(&mut rng, most));
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));
-        let [a, b] = sampling::stored(spec.layout, &a, &b, (m, n, k));
+        let [a, b] = sampling::transposition(spec.layout, &a, &b, (m, n, k));
         let [of_a, of_b] = sampling::terms(&mut rng, &spec, (m, n, k), ranks);
-        let of_c = sampling::layout(&mut rng, m, n, ranks);
-        let drawn = Drawn { spec, extents: (m, n, k), ranks, layouts: [of_a, of_b, of_c] };
+        let of_c = sampling::distribution(&mut rng, m, n, ranks);
+        let drawn = Drawn { spec, extents: (m, n, k), ranks, distributions: [of_a, of_b, of_c] };
         same_bits(carry, &drawn, [&a, &b], "by terms", |rank, kernel, [a, b], c| {
             kernel.on(rank).launch_by_terms(a, b, c)
         })?;
@@ -134,12 +135,12 @@ struct Drawn {
     extents: (usize, usize, usize),
     ranks: usize,
     /// Of A and B, as they are stored, and of C.
-    layouts: [Layout; 3],
+    distributions: [Distribution; 3],
 }
 
 /// Multiplies on ranks, several times in a row: what one has left is used by the next. The bits are those of the simulator.
 fn same_bits(
-    carry: Option<Carry>,
+    carry: Option<TransportKind>,
     drawn: &Drawn,
     [a, b]: [&[f32]; 2],
     how: &str,
@@ -151,7 +152,7 @@ fn same_bits(
     ) -> Result<(), gemm_world::Error>
     + Sync,
 ) -> Outcome {
-    let Drawn { spec, extents: (m, n, k), ranks, layouts: [of_a, of_b, of_c] } = drawn;
+    let Drawn { spec, extents: (m, n, k), ranks, distributions: [of_a, of_b, of_c] } = drawn;
     let kernel = SgemmKernel::new(spec.clone())?;
     let found = world(carry, *ranks)?.run(|rank| {
         let (a, b) = (rank.upload(of_a, a)?, rank.upload(of_b, b)?);
@@ -173,11 +174,11 @@ fn same_bits(
 }
 
 /// A world of so many ranks that something connects.
-fn world(carry: Option<Carry>, ranks: usize) -> gemm_world::Result<World> {
+fn world(carry: Option<TransportKind>, ranks: usize) -> gemm_world::Result<World> {
     let devices = devices(ranks)?;
     match carry {
-        Some(carry) => World::carried(devices, carry),
-        None => World::of(devices),
+        Some(carry) => World::with_transport(devices, carry),
+        None => World::new(devices),
     }
 }
 
@@ -189,7 +190,7 @@ fn are_same(found: &[f32], expected: &[f32]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(same)
 }
 
-fn reductions(carry: Option<Carry>, all_ranks: &[usize]) -> Outcome {
+fn reductions(carry: Option<TransportKind>, all_ranks: &[usize]) -> Outcome {
     let mut rng = Rng::with_seed(7);
     let sum = <ReduceKernel>::new("block: 256, float4, items: 2, shuffle, run: 4096".parse()?)?;
     let arg = ReduceKernel::<f32, u32>::new("op: argmax, block: 128, run: 1024".parse()?)?;
@@ -198,9 +199,9 @@ fn reductions(carry: Option<Carry>, all_ranks: &[usize]) -> Outcome {
     for ranks in all_ranks {
         let len = rng.usize(1..200_000);
         let x: Vec<f32> = (0..len).map(|_| rng.f32() - 0.25).collect();
-        let layout: Layout = format!("1x{len} cols/4096").parse()?;
+        let distribution: Distribution = format!("1x{len} cols/4096").parse()?;
         let found = world(carry, *ranks)?.run(|rank| {
-            let x = rank.upload(&layout, &x)?;
+            let x = rank.upload(&distribution, &x)?;
             Ok((sum.on(rank).run(&x)?, arg.on(rank).run(&x)?, moments.on(rank).run(&x)?))
         })?;
         let device = Device::simulator();

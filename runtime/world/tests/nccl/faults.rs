@@ -3,7 +3,7 @@
 use crate::ensure;
 use crate::search::FUNCTIONS;
 use crate::stub::{Stub, address, go_on, soon};
-use gemm_world::__private::nccl::{Communicator, Library, Part, Result};
+use gemm_world::__private::nccl::{Communicator, Library, NcclTransfer, Result};
 use gemm_world::WorldError;
 use libtest_mimic::Failed;
 use std::sync::Arc;
@@ -21,8 +21,10 @@ fn whole(library: &Arc<Library>) -> Result<()> {
     let communicator = Communicator::begin(Arc::clone(library), id, 1, 0, Some(4))?;
     let settle = || communicator.settle(soon(), &mut go_on);
     settle()?;
-    let parts =
-        [Part::Send { at, bytes: 10, to: 0 }, Part::Receive { at: at + 10, bytes: 10, from: 0 }];
+    let parts = [
+        NcclTransfer::Send { at, bytes: 10, to: 0 },
+        NcclTransfer::Receive { at: at + 10, bytes: 10, from: 0 },
+    ];
     // SAFETY: the buffer lives as long as the communicator.
     unsafe { communicator.exchange(0, &parts) }?;
     settle()?;

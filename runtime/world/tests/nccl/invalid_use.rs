@@ -2,7 +2,7 @@
 
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
-use gemm_world::__private::nccl::{Communicator, Part, Result};
+use gemm_world::__private::nccl::{Communicator, NcclTransfer, Result};
 use gemm_world::WorldError;
 use libtest_mimic::Failed;
 use std::fmt::Debug;
@@ -38,18 +38,18 @@ pub fn calls() -> Result<(), Failed> {
     communicator.settle(soon(), &mut go_on)?;
     let mut bytes = [0_u8; 16];
     let at = address(&mut bytes);
-    let exchange = |parts: &[Part]| {
+    let exchange = |parts: &[NcclTransfer]| {
         // SAFETY: nothing of it is called.
         unsafe { communicator.exchange(0, parts) }
     };
-    let send = |bytes, to| Part::Send { at, bytes, to };
-    let receive = |bytes, from| Part::Receive { at, bytes, from };
+    let send = |bytes, to| NcclTransfer::Send { at, bytes, to };
+    let receive = |bytes, from| NcclTransfer::Receive { at, bytes, from };
     is_refused(exchange(&[send(1, 1)]), &["an exchange", "rank 1 has to be below 1"])?;
     is_refused(exchange(&[receive(1, usize::MAX)]), &["rank 18446744073709551615"])?;
     // Of no bytes, too.
     is_refused(exchange(&[send(0, 1)]), &["rank 1"])?;
-    is_refused(exchange(&[Part::Send { at: 0, bytes: 3, to: 0 }]), &["3 bytes", "at 0x0"])?;
-    let last = Part::Receive { at: u64::MAX - 1, bytes: 3, from: 0 };
+    is_refused(exchange(&[NcclTransfer::Send { at: 0, bytes: 3, to: 0 }]), &["3 bytes", "at 0x0"])?;
+    let last = NcclTransfer::Receive { at: u64::MAX - 1, bytes: 3, from: 0 };
     is_refused(exchange(&[last]), &["3 bytes", "at 0xfffffffffffffffe"])?;
     is_refused(exchange(&[send(4, 0)]), &["what rank 0 sends itself"])?;
     is_refused(exchange(&[receive(4, 0)]), &["what rank 0 sends itself"])?;
@@ -66,7 +66,7 @@ pub fn calls() -> Result<(), Failed> {
     }
     // Nothing to do is no call, wherever it is.
     exchange(&[])?;
-    exchange(&[Part::Send { at: 0, bytes: 0, to: 0 }])?;
+    exchange(&[NcclTransfer::Send { at: 0, bytes: 0, to: 0 }])?;
     // SAFETY: there is nothing to move.
     unsafe {
         communicator.all_gather(0, 0, 0, 0)?;
@@ -87,8 +87,10 @@ pub fn unsettled() -> Result<(), Failed> {
     };
     let mut bytes = [0_u8; 16];
     let at = address(&mut bytes);
-    let parts =
-        [Part::Send { at, bytes: 8, to: 0 }, Part::Receive { at: at + 8, bytes: 8, from: 0 }];
+    let parts = [
+        NcclTransfer::Send { at, bytes: 8, to: 0 },
+        NcclTransfer::Receive { at: at + 8, bytes: 8, from: 0 },
+    ];
     let exchange = |communicator: &Communicator| {
         // SAFETY: the buffer lives as long as all communicators.
         unsafe { communicator.exchange(0, &parts) }

@@ -3,8 +3,8 @@
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
 use fastrand::Rng;
-use gemm_world::__private::nccl::{Communicator, Library, Part, Result, abort_all};
-use gemm_world::{Lost, WorldError};
+use gemm_world::__private::nccl::{Communicator, Library, NcclTransfer, Result, abort_all};
+use gemm_world::{LossReason, WorldError};
 use libtest_mimic::Failed;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -30,7 +30,7 @@ fn world<T: Send>(
 
 /// Moves what parts say, and waits for it.
 #[allow(unsafe_code, reason = "the addresses are of buffers that live until all is moved")]
-fn exchange(communicator: &Communicator, parts: &[Part]) -> Result<()> {
+fn exchange(communicator: &Communicator, parts: &[NcclTransfer]) -> Result<()> {
     // SAFETY: callers of this function keep the buffers.
     unsafe { communicator.exchange(0, parts) }?;
     communicator.settle(soon(), &mut go_on)
@@ -79,9 +79,9 @@ fn round(communicator: &Communicator, seed: u64) -> Result<()> {
         *at += 1;
         let (at, bytes) = (address(buffer), buffer.len());
         parts.push(if sends {
-            Part::Send { at, bytes, to: peer }
+            NcclTransfer::Send { at, bytes, to: peer }
         } else {
-            Part::Receive { at, bytes, from: peer }
+            NcclTransfer::Receive { at, bytes, from: peer }
         });
     }
     exchange(communicator, &parts)?;
@@ -215,7 +215,7 @@ pub fn lost_rank() -> Result<(), Failed> {
         let lost = WorldError::RankLost {
             rank: ranks - 1,
             doing: "an exchange".to_owned(),
-            why: Lost::Gone,
+            why: LossReason::Gone,
         };
         thread::scope(|scope| {
             let (gate, lost, sender) = (&gate, &lost, sender);
@@ -227,8 +227,8 @@ pub fn lost_rank() -> Result<(), Failed> {
                     let mut parts = Vec::new();
                     for peer in 0..ranks {
                         let [Some(from), Some(to)] = [halves.next(), halves.next()] else { break };
-                        parts.push(Part::Send { at: from, bytes: 100, to: peer });
-                        parts.push(Part::Receive { at: to, bytes: 100, from: peer });
+                        parts.push(NcclTransfer::Send { at: from, bytes: 100, to: peer });
+                        parts.push(NcclTransfer::Receive { at: to, bytes: 100, from: peer });
                     }
                     let mut outcome = Ok(());
                     if rank < ranks - 1 {
@@ -260,7 +260,7 @@ pub fn lost_rank() -> Result<(), Failed> {
 #[allow(unsafe_code, reason = "the addresses are of buffers that live until all is aborted")]
 fn begin_and_wait(
     communicator: &Communicator,
-    parts: &[Part],
+    parts: &[NcclTransfer],
     keep_going: &mut dyn FnMut() -> Result<()>,
 ) -> Result<()> {
     // SAFETY: callers of this function keep the buffers.
@@ -299,7 +299,8 @@ pub fn dropped() -> Result<(), Failed> {
     stand.is_clean()?;
     world(&library, 2, |communicator| {
         let mut bytes = [0; 8];
-        let part = Part::Send { at: address(&mut bytes), bytes: 8, to: 1 - communicator.rank() };
+        let part =
+            NcclTransfer::Send { at: address(&mut bytes), bytes: 8, to: 1 - communicator.rank() };
         let wait = begin_and_wait(&communicator, &[part], &mut || {
             Err(WorldError::Impossible { what: String::new(), need: String::new() })
         });
@@ -324,8 +325,8 @@ pub fn unlike() -> Result<(), Failed> {
         let mut bytes = [0; 9];
         let at = address(&mut bytes);
         let part = match communicator.rank() {
-            0 => Part::Send { at, bytes: 9, to: 1 },
-            _ => Part::Receive { at, bytes: 8, from: 0 },
+            0 => NcclTransfer::Send { at, bytes: 9, to: 1 },
+            _ => NcclTransfer::Receive { at, bytes: 8, from: 0 },
         };
         let outcome = exchange(&communicator, &[part]);
         // It is good for nothing else now.

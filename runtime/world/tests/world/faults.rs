@@ -3,7 +3,8 @@
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
 use gemm_world::{
-    Delivery, Error, Fault, FaultKind, Layout, Lost, OnRank, Rank, Result, Way, World, WorldError,
+    Delivery, Distribution, Error, Fault, FaultKind, LossReason, OnRank, Rank, Result, Strategy,
+    World, WorldError,
 };
 use std::time::{Duration, Instant};
 
@@ -14,10 +15,10 @@ const SIZE: (usize, usize, usize) = (34, 21, 19);
 fn product(rank: &mut Rank) -> Result<Option<Vec<f32>>> {
     let (m, n, k) = SIZE;
     let ones = |block: &gemm_world::Block| Ok(vec![1.0; block.len()]);
-    let a = rank.load(&Layout::rows(m, k), ones)?;
-    let b = rank.load(&Layout::cols(k, n), ones)?;
-    let mut c = rank.alloc(&Layout::cols(m, n))?;
-    GEMM.on(rank).way(Way::Gather { parts: 2 }).launch(&a, &b, &mut c)?;
+    let a = rank.load(&Distribution::rows(m, k), ones)?;
+    let b = rank.load(&Distribution::cols(k, n), ones)?;
+    let mut c = rank.alloc(&Distribution::cols(m, n))?;
+    GEMM.on(rank).strategy(Strategy::Gather { parts: 2 }).launch(&a, &b, &mut c)?;
     rank.gather(&c, 0)
 }
 
@@ -32,7 +33,7 @@ fn with(kind: &FaultKind, rank: usize, call: u64) -> (Result<Vec<Option<Vec<f32>
     let delivery = Delivery { seed: Some(call), faults };
     let begin = Instant::now();
     let world = World::simulated_with(3, delivery).expect("a world");
-    let outcome = world.patience(Duration::from_secs(20)).run(product);
+    let outcome = world.timeout(Duration::from_secs(20)).run(product);
     (outcome, begin.elapsed())
 }
 
@@ -53,8 +54,8 @@ fn a_rank_that_dies_or_fails_at_any_step_is_an_error_on_all() {
                     Err(Error::World(WorldError::RankLost { rank: lost, why, .. })) => {
                         assert_eq!(lost, rank, "call {call}");
                         let expected = match &kind {
-                            FaultKind::Fail(text) => Lost::Failed(text.clone()),
-                            _ => Lost::Gone,
+                            FaultKind::Fail(text) => LossReason::Failed(text.clone()),
+                            _ => LossReason::Gone,
                         };
                         assert_eq!(why, expected, "call {call}");
                         errors += 1;
@@ -93,16 +94,19 @@ fn a_rank_that_is_slow_is_waited_for_and_one_that_is_too_slow_is_not() {
     assert!(is_right(&outcome.expect("it comes in time")));
     let faults = vec![Fault { rank: 1, call: 3, kind: FaultKind::Delay(Duration::from_secs(2)) }];
     let world = World::simulated_with(3, Delivery { seed: None, faults }).expect("a world");
-    let error = world.patience(Duration::from_millis(200)).run(product).expect_err("it does not");
+    let error = world.timeout(Duration::from_millis(200)).run(product).expect_err("it does not");
     assert!(
-        matches!(error, Error::World(WorldError::RankLost { rank: 1, why: Lost::Late(_), .. })),
+        matches!(
+            error,
+            Error::World(WorldError::RankLost { rank: 1, why: LossReason::Late(_), .. })
+        ),
         "{error}"
     );
 }
 
 #[test]
 fn a_rank_that_panics_runs_out_or_returns_is_told() {
-    let world = || World::simulated(3).expect("a world").patience(Duration::from_secs(20));
+    let world = || World::simulated(3).expect("a world").timeout(Duration::from_secs(20));
     let error = world().run(|rank| {
         assert!(rank.number() != 2, "rank 2 has had enough");
         product(rank)
@@ -124,7 +128,7 @@ fn a_rank_that_panics_runs_out_or_returns_is_told() {
     assert!(
         matches!(
             &error,
-            Err(Error::World(WorldError::RankLost { rank: 0, why: Lost::Finished, .. }))
+            Err(Error::World(WorldError::RankLost { rank: 0, why: LossReason::Finished, .. }))
         ),
         "{error:?}"
     );
@@ -135,9 +139,9 @@ fn ranks_that_do_not_do_the_same_are_at_odds_on_all() {
     const OTHER: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2);
     let (m, n, k) = SIZE;
     let outcome = World::simulated(3).expect("a world").run(|rank| {
-        let a = rank.alloc::<f32>(&Layout::rows(m, k))?;
-        let b = rank.alloc::<f32>(&Layout::cols(k, n))?;
-        let mut c = rank.alloc(&Layout::cols(m, n))?;
+        let a = rank.alloc::<f32>(&Distribution::rows(m, k))?;
+        let b = rank.alloc::<f32>(&Distribution::cols(k, n))?;
+        let mut c = rank.alloc(&Distribution::cols(m, n))?;
         let kernel = if rank.number() == 1 { OTHER } else { GEMM };
         Ok(kernel.on(rank).launch(&a, &b, &mut c).expect_err("they are at odds").to_string())
     });
@@ -190,8 +194,11 @@ fn a_product_costs_one_message_each_way() {
     for rank in 0..2 {
         for times in 1..4 {
             let product = calls(rank, |rank| {
-                let (a, b) = (rank.alloc(&Layout::whole(5, 7))?, rank.alloc(&Layout::cols(7, 9))?);
-                let mut c = rank.alloc(&Layout::cols(5, 9))?;
+                let (a, b) = (
+                    rank.alloc(&Distribution::whole(5, 7))?,
+                    rank.alloc(&Distribution::cols(7, 9))?,
+                );
+                let mut c = rank.alloc(&Distribution::cols(5, 9))?;
                 (0..times).try_for_each(|_| GEMM.on(rank).launch(&a, &b, &mut c).map(drop))
             });
             assert_eq!(product, 2 * times);

@@ -1,7 +1,7 @@
 //! Worlds whose ranks are processes: this test starts itself, once for each rank.
 
 use gemm_runtime::{Device, ReduceKernel, SgemmKernel, reduce_kernel, sgemm_kernel};
-use gemm_world::{Layout, OnRank, World};
+use gemm_world::{Distribution, OnRank, World};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
@@ -30,15 +30,15 @@ fn as_a_rank() {
     };
     let (m, n, k) = SIZE;
     let outcome = world.run(|rank| {
-        let a = rank.upload(&Layout::rows(m, k), &values(m * k))?;
-        let b = rank.upload(&Layout::cols(k, n), &values(k * n))?;
-        let mut c = rank.alloc(&Layout::grid(m, n, [1, rank.ranks()]))?;
+        let a = rank.upload(&Distribution::rows(m, k), &values(m * k))?;
+        let b = rank.upload(&Distribution::cols(k, n), &values(k * n))?;
+        let mut c = rank.alloc(&Distribution::grid(m, n, [1, rank.ranks()]))?;
         GEMM.on(rank).launch(&a, &b, &mut c)?;
         if role == "dies" {
             std::process::abort();
         }
-        let x =
-            rank.upload(&"1x1000 cols/64".parse::<Layout>().expect("a layout"), &values(1000))?;
+        let x = rank
+            .upload(&"1x1000 cols/64".parse::<Distribution>().expect("a layout"), &values(1000))?;
         let sum = SUM.on(rank).run(&x)?;
         Ok((rank.gather(&c, 0)?, sum))
     });
@@ -63,7 +63,7 @@ fn alone() {
         Err(error) => error.to_string(),
     };
     println!("FROM_ENV {}", said(World::from_env()));
-    println!("OF {}", said(World::of(vec![Device::simulator(), Device::simulator()])));
+    println!("OF {}", said(World::new(vec![Device::simulator(), Device::simulator()])));
     println!("SIMULATED {}", said(World::simulated(2)));
 }
 

@@ -2,8 +2,8 @@
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{
-    Error, Layout, Layouts, Machine, OnRank, Rank, Result, Schedule, Sharded, Way, World,
-    WorldError,
+    Distribution, Distributions, Error, Machine, OnRank, Rank, Result, Schedule, Sharded, Strategy,
+    World, WorldError,
 };
 
 /// The error that each of three ranks gets, after which they meet once more.
@@ -21,9 +21,9 @@ fn errors(wrong: impl Fn(&mut Rank) -> Result<()> + Sync) -> Vec<WorldError> {
     all
 }
 
-fn upload(rank: &Rank, layout: &str) -> Result<Sharded> {
-    let layout: Layout = layout.parse().expect("a layout");
-    rank.upload(&layout, &vec![1.0; layout.rows * layout.cols])
+fn upload(rank: &Rank, distribution: &str) -> Result<Sharded> {
+    let distribution: Distribution = distribution.parse().expect("a layout");
+    rank.upload(&distribution, &vec![1.0; distribution.rows * distribution.cols])
 }
 
 /// All inputs of a reduction are dealt out alike, and as on all other ranks: each of them.
@@ -34,20 +34,20 @@ fn inputs_of_reductions_are_dealt_out_alike() {
     );
     let dot = dot.expect("a kernel");
     let [even, other] = ["1x192 cols/32", "1x192 cols[32,96,64]"];
-    for layouts in [[even, other], [other, even]] {
+    for distributions in [[even, other], [other, even]] {
         let found = errors(|rank| {
-            let (x, y) = (upload(rank, layouts[0])?, upload(rank, layouts[1])?);
+            let (x, y) = (upload(rank, distributions[0])?, upload(rank, distributions[1])?);
             dot.on(rank).run((&x, &y)).map(|_| ())
         });
         let WorldError::Impossible { what, .. } = &found[0] else { panic!("{found:?}") };
-        assert!(layouts.iter().all(|layout| what.contains(layout)), "{what}");
+        assert!(distributions.iter().all(|distribution| what.contains(distribution)), "{what}");
     }
     // On one rank the one, or the other one, is dealt out otherwise.
     for at in [0, 1] {
         let found = errors(|rank| {
-            let mut layouts = [even; 2];
-            layouts[at] = if rank.number() == 1 { other } else { even };
-            let (x, y) = (upload(rank, layouts[0])?, upload(rank, layouts[1])?);
+            let mut distributions = [even; 2];
+            distributions[at] = if rank.number() == 1 { other } else { even };
+            let (x, y) = (upload(rank, distributions[0])?, upload(rank, distributions[1])?);
             dot.on(rank).run((&x, &y)).map(|_| ())
         });
         let WorldError::Mismatch { rank: 1, has, other: 0, others, .. } = &found[0] else {
@@ -97,31 +97,35 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
     const LINE: &str = "tile: 64x16x32, arith: f16x3, mma: wgmma, pitched";
     let n = 48;
     for (lies, a, b, is_late) in [
-        ("nn", Layout::cols(n, n), Layout::cols(n, n), true),
-        ("nn", Layout::rows(n, n), Layout::rows(n, n), true),
-        ("nn", Layout::rows(n, n), Layout::cols(n, n), false),
+        ("nn", Distribution::cols(n, n), Distribution::cols(n, n), true),
+        ("nn", Distribution::rows(n, n), Distribution::rows(n, n), true),
+        ("nn", Distribution::rows(n, n), Distribution::cols(n, n), false),
         // As they are stored.
-        ("tn", Layout::cols(n, n), Layout::cols(n, n), false),
-        ("tn", Layout::rows(n, n), Layout::cols(n, n), true),
-        ("nt", Layout::rows(n, n), Layout::rows(n, n), false),
-        ("nt", Layout::rows(n, n), Layout::cols(n, n), true),
+        ("tn", Distribution::cols(n, n), Distribution::cols(n, n), false),
+        ("tn", Distribution::rows(n, n), Distribution::cols(n, n), true),
+        ("nt", Distribution::rows(n, n), Distribution::rows(n, n), false),
+        ("nt", Distribution::rows(n, n), Distribution::cols(n, n), true),
     ] {
         let spec: SgemmSpec = format!("layout: {lies}, {LINE}").parse().expect("a line");
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
-        for way in [Way::Rotate, Way::Gather { parts: 2 }] {
-            let c = Layout::rows(n, n);
+        for strategy in [Strategy::Rotate, Strategy::Gather { parts: 2 }] {
+            let c = Distribution::rows(n, n);
             let launches = World::simulated(3).expect("a world").run(|rank| {
                 let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
                 let mut c = rank.alloc(&c)?;
-                kernel.on(rank).way(way).launch(&a, &b, &mut c)
+                kernel.on(rank).strategy(strategy).launch(&a, &b, &mut c)
             });
             let [of_a, of_b] = [(spec.layout.transposes_a(), &a), (spec.layout.transposes_b(), &b)]
-                .map(|(is_turned, layout)| if is_turned { layout.t() } else { layout.clone() });
-            let layouts = Layouts { a: of_a, b: of_b, c: c.clone() };
-            let way = if is_late { Way::Sequential } else { way };
-            let expected = Schedule::new(layouts, 3, way).expect("a schedule");
+                .map(
+                    |(is_turned, distribution)| {
+                        if is_turned { distribution.t() } else { distribution.clone() }
+                    },
+                );
+            let distributions = Distributions { a: of_a, b: of_b, c: c.clone() };
+            let strategy = if is_late { Strategy::Sequential } else { strategy };
+            let expected = Schedule::new(distributions, 3, strategy).expect("a schedule");
             for launch in launches.expect("they multiply") {
-                assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {way}");
+                assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {strategy}");
                 // What is predicted of it is of its arithmetic.
                 let machine = Machine::h200_nccl().computing(&spec);
                 assert_eq!(launch.estimate, expected.estimate(&machine));

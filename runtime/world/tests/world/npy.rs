@@ -41,7 +41,7 @@ fn a_file_that_lies_is_an_error() {
             let error = loaded.expect_err(shape);
             let is_told = matches!(
                 &error,
-                Error::World(WorldError::Npy { .. } | WorldError::Layout(_))
+                Error::World(WorldError::Npy { .. } | WorldError::Distribution(_))
                     | Error::Device(
                         gemm_runtime::Error::OutOfMemory { .. }
                             | gemm_runtime::Error::TooLarge { .. }

@@ -7,7 +7,8 @@ use gemm_runtime::{
     sgemm_table, spec,
 };
 use gemm_world::{
-    Error, Layout, Layouts, Machine, OnRank, Rank, Schedule, Sharded, Way, World, WorldError,
+    Distribution, Distributions, Error, Machine, OnRank, Rank, Schedule, Sharded, Strategy, World,
+    WorldError,
 };
 
 /// Lines without operands. Those that are not `pitched` take columns of C at once.
@@ -31,21 +32,26 @@ fn bits(elements: &[f32]) -> Vec<u32> {
 }
 
 /// A rank's part, with so much between its rows, and not an element more than there is.
-fn up(rank: &Rank, layout: &Layout, elements: &[f32], apart: usize) -> Result<Sharded, Error> {
+fn up(
+    rank: &Rank,
+    distribution: &Distribution,
+    elements: &[f32],
+    apart: usize,
+) -> Result<Sharded, Error> {
     if apart == 0 {
-        return rank.upload(layout, elements);
+        return rank.upload(distribution, elements);
     }
-    let block = rank.block_of(layout)?;
+    let block = rank.block_of(distribution)?;
     let (rows, cols) = (block.rows.len(), block.cols.len());
     let mut all = Vec::new();
     for row in block.rows.clone() {
-        all.extend(&elements[row * layout.cols..][block.cols.clone()]);
+        all.extend(&elements[row * distribution.cols..][block.cols.clone()]);
         if row + 1 < block.rows.end && cols > 0 {
             all.resize(all.len() + apart, f32::NAN);
         }
     }
     let buffer = rank.device().upload(&all)?;
-    rank.shard(layout, Matrix::from_buffer(buffer, rows, cols, cols + apart)?)
+    rank.shard(distribution, Matrix::from_buffer(buffer, rows, cols, cols + apart)?)
 }
 
 /// The product on one device, and A and B as the kernel takes them stored.
@@ -56,7 +62,7 @@ fn alone(
     (m, n, k): (usize, usize, usize),
 ) -> (Vec<f32>, [Vec<f32>; 2]) {
     let lies = kernel.spec_line().parse::<SgemmSpec>().expect("a line").layout;
-    let [a, b] = sampling::stored(lies, a, b, (m, n, k));
+    let [a, b] = sampling::transposition(lies, a, b, (m, n, k));
     let product = kernel.run(&Device::simulator(), &a, &b, (m, n, k));
     (product.expect("one device computes it"), [a, b])
 }
@@ -78,10 +84,10 @@ fn the_bits_are_those_of_one_device() {
         }
         let (a, b) = (values, sampling::numbers(&mut rng, k * n));
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
-        let (expected, stored) = alone(&kernel, &a, &b, (m, n, k));
-        let [a, b] = stored;
-        let [of_a, of_b, of_c] = sampling::layouts(&mut rng, spec.layout, (m, n, k), ranks);
-        let way = sampling::way(&mut rng);
+        let (expected, transposition) = alone(&kernel, &a, &b, (m, n, k));
+        let [a, b] = transposition;
+        let [of_a, of_b, of_c] = sampling::distributions(&mut rng, spec.layout, (m, n, k), ranks);
+        let strategy = sampling::strategy(&mut rng);
         // Rows of what a rank has may lie apart, if that is nothing to the kernel.
         let is_apart = line != LINES[1] && rng.u32(0..4) == 0;
         let apart = [0; 3].map(|_| if is_apart { rng.usize(0..7) } else { 0 });
@@ -89,11 +95,12 @@ fn the_bits_are_those_of_one_device() {
             let (a, b) = (up(rank, &of_a, &a, apart[0])?, up(rank, &of_b, &b, apart[1])?);
             let mut c = up(rank, &of_c, &vec![f32::NAN; m * n], apart[2])?;
             let call = kernel.on(rank);
-            let call = if let Some(way) = way { call.way(way) } else { call };
+            let call = if let Some(strategy) = strategy { call.strategy(strategy) } else { call };
             call.launch(&a, &b, &mut c)?;
             rank.gather(&c, ranks - 1)
         });
-        let what = format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}, {apart:?}");
+        let what =
+            format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {strategy:?}, {apart:?}");
         let found = match found {
             // Parts of columns lie apart, and the kernel sums otherwise where they may.
             Err(Error::World(WorldError::Unpitched { .. })) if line == LINES[1] => {
@@ -130,7 +137,7 @@ fn products_whose_terms_are_dealt_out_have_the_bits_of_one_device() {
         let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
         let (expected, [a, b]) = alone(&kernel, &a, &b, (m, n, k));
         let [of_a, of_b] = sampling::terms(&mut rng, &spec, (m, n, k), ranks);
-        let of_c = sampling::layout(&mut rng, m, n, ranks);
+        let of_c = sampling::distribution(&mut rng, m, n, ranks);
         let what = format!("{spec}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}");
         let found = World::simulated(ranks).expect("a world").run(|rank| {
             let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
@@ -159,7 +166,7 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
         let (bias, scale, residual) = (numbers(n), numbers(m), numbers(m * n));
         let spec = sampling::lying(&mut rng, LINE);
         let kernel = Sgemm::<ByName>::new(spec.clone()).expect("a kernel");
-        let [a, b] = sampling::stored(spec.layout, &a, &b, (m, n, k));
+        let [a, b] = sampling::transposition(spec.layout, &a, &b, (m, n, k));
         let device = Device::simulator();
         let expected = {
             let up = |values: &[f32]| device.upload(values).expect("room");
@@ -186,9 +193,10 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
             call.launch(&a, &b, &mut to).expect("one device");
             device.download(&c).expect("it comes back")
         };
-        let [of_a, of_b, of_c] = sampling::layouts(&mut rng, spec.layout, (m, n, k), ranks);
-        let way = sampling::way(&mut rng);
-        let what = format!("{}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {way:?}", spec.layout);
+        let [of_a, of_b, of_c] = sampling::distributions(&mut rng, spec.layout, (m, n, k), ranks);
+        let strategy = sampling::strategy(&mut rng);
+        let what =
+            format!("{}, {m}x{n}x{k}, A {of_a}, B {of_b}, C {of_c}, {strategy:?}", spec.layout);
         let found = World::simulated(ranks).expect("a world").run(|rank| {
             let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
             let (mut c, residual) = (rank.upload(&of_c, &c)?, rank.upload(&of_c, &residual)?);
@@ -199,7 +207,7 @@ fn operands_are_those_of_what_a_rank_has_of_c() {
                 kernel.on(rank).operand("alpha", 0.5).operand("beta", 2.0).operand("slope", 1.5);
             let call =
                 call.operand("bias", &bias).operand("scale", &scale).operand("residual", &residual);
-            let call = if let Some(way) = way { call.way(way) } else { call };
+            let call = if let Some(strategy) = strategy { call.strategy(strategy) } else { call };
             call.launch(&a, &b, &mut c)?;
             rank.gather(&c, 0)
         });
@@ -222,16 +230,17 @@ fn tables_have_the_same_bits_on_any_number_of_ranks() {
         let [m, n, k] = [0; 3].map(|_| rng.usize(1..48));
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));
         let lies = spec::Layout::ALL[round % 4];
-        let [a, b] = sampling::stored(lies, &a, &b, (m, n, k));
+        let [a, b] = sampling::transposition(lies, &a, &b, (m, n, k));
         let mut first: Option<Vec<u32>> = None;
         for ranks in [1, 2, 3, 5] {
-            let [of_a, of_b, of_c] = sampling::layouts(&mut rng, lies, (m, n, k), ranks);
-            let way = sampling::way(&mut rng);
+            let [of_a, of_b, of_c] = sampling::distributions(&mut rng, lies, (m, n, k), ranks);
+            let strategy = sampling::strategy(&mut rng);
             let found = World::simulated(ranks).expect("a world").run(|rank| {
                 let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
                 let mut c = rank.alloc(&of_c)?;
                 let call = TABLE.on(rank).layout(lies);
-                let call = if let Some(way) = way { call.way(way) } else { call };
+                let call =
+                    if let Some(strategy) = strategy { call.strategy(strategy) } else { call };
                 call.launch(&a, &b, &mut c)?;
                 rank.gather(&c, 0)
             });
@@ -256,8 +265,9 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
         Sgemm::<ByName>::new("tile: 16x16x8, thread: 2x2, scaled".parse().expect("a line"));
     let scaled = scaled.expect("a kernel");
     let errors = World::simulated(2).expect("a world").run(|rank| {
-        let (a, b) = (rank.alloc(&Layout::rows(8, 8))?, rank.alloc(&Layout::cols(8, 8))?);
-        let mut c = rank.alloc(&Layout::cols(8, 8))?;
+        let (a, b) =
+            (rank.alloc(&Distribution::rows(8, 8))?, rank.alloc(&Distribution::cols(8, 8))?);
+        let mut c = rank.alloc(&Distribution::cols(8, 8))?;
         let alpha = if rank.number() == 0 { 1.0 } else { 2.0 };
         let call = scaled.on(rank).operand("alpha", alpha).operand("beta", 0.0);
         Ok(call.launch(&a, &b, &mut c).expect_err("they are at odds").to_string())
@@ -267,8 +277,9 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
     // What comes of others is more than there is room for.
     let world = World::simulated(3).expect("a world").memory(16);
     let error = world.run(|rank| {
-        let (a, b) = (rank.alloc(&Layout::rows(64, 64))?, rank.alloc(&Layout::cols(64, 64))?);
-        let mut c = rank.alloc(&Layout::cols(64, 64))?;
+        let (a, b) =
+            (rank.alloc(&Distribution::rows(64, 64))?, rank.alloc(&Distribution::cols(64, 64))?);
+        let mut c = rank.alloc(&Distribution::cols(64, 64))?;
         kernel.on(rank).launch(&a, &b, &mut c).map(|_| ())
     });
     assert!(matches!(error, Err(Error::World(WorldError::Schedule(_)))), "{error:?}");
@@ -277,11 +288,15 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
 /// What is stored otherwise than a kernel takes it is told, by its name and how it has to be.
 #[test]
 fn matrices_that_are_stored_otherwise_are_told() {
-    let product = |line: &str, lies: Option<spec::Layout>, a: Layout, b: Layout, by_terms: bool| {
+    let product = |line: &str,
+                   lies: Option<spec::Layout>,
+                   a: Distribution,
+                   b: Distribution,
+                   by_terms: bool| {
         let kernel = SgemmKernel::new(line.parse().expect("a line")).expect("a kernel");
         let outcome = World::simulated(2).expect("a world").run(|rank| {
             let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
-            let mut c = rank.alloc(&Layout::cols(5, 6))?;
+            let mut c = rank.alloc(&Distribution::cols(5, 6))?;
             let call = kernel.on(rank);
             let call = if let Some(lies) = lies { call.layout(lies) } else { call };
             let made = match by_terms {
@@ -298,7 +313,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
     };
     const NT: &str = "layout: nt, tile: 16x16x8, thread: 2x2, split_k: 2, pitched";
     const TN: &str = "layout: tn, tile: 16x16x8, thread: 2x2, split_k: 2, pitched";
-    let (a, b) = (Layout::rows(5, 16), Layout::cols(16, 6));
+    let (a, b) = (Distribution::rows(5, 16), Distribution::cols(16, 6));
     let error = product(NT, None, a.clone(), b.clone(), false);
     let need =
         "B, whose transpose is stored (`layout`), is 6x16, but that of a product of 5x6x16 is 16x6";
@@ -324,8 +339,9 @@ fn matrices_that_are_stored_otherwise_are_told() {
     // Ranks that say otherwise are at odds.
     let table: SgemmTable = sgemm_table!(else => tile: 16x16x8, thread: 2x2);
     let errors = World::simulated(2).expect("a world").run(|rank| {
-        let (a, b) = (rank.alloc(&Layout::rows(8, 8))?, rank.alloc(&Layout::rows(8, 8))?);
-        let mut c = rank.alloc(&Layout::rows(8, 8))?;
+        let (a, b) =
+            (rank.alloc(&Distribution::rows(8, 8))?, rank.alloc(&Distribution::rows(8, 8))?);
+        let mut c = rank.alloc(&Distribution::rows(8, 8))?;
         let lies = [spec::Layout::Nn, spec::Layout::Nt][rank.number()];
         let made = table.on(rank).layout(lies).launch(&a, &b, &mut c);
         Ok(made.expect_err("they are at odds").to_string())
@@ -340,19 +356,21 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
     const LINE: &str = "tile: 16x16x8, thread: 2x2, slices: 2";
     let (m, n, k) = (32, 48, 8);
     for (lies, of_c, is_refused) in [
-        (spec::Layout::Nn, Layout::rows(m, n), false),
-        (spec::Layout::Nt, Layout::rows(m, n), false),
-        (spec::Layout::Tn, Layout::rows(m, n), true),
-        (spec::Layout::Tt, Layout::rows(m, n), true),
-        (spec::Layout::Nn, Layout::cols(m, n), true),
-        (spec::Layout::Nt, Layout::cols(m, n), false),
-        (spec::Layout::Tn, Layout::cols(m, n), true),
-        (spec::Layout::Tt, Layout::cols(m, n), false),
+        (spec::Layout::Nn, Distribution::rows(m, n), false),
+        (spec::Layout::Nt, Distribution::rows(m, n), false),
+        (spec::Layout::Tn, Distribution::rows(m, n), true),
+        (spec::Layout::Tt, Distribution::rows(m, n), true),
+        (spec::Layout::Nn, Distribution::cols(m, n), true),
+        (spec::Layout::Nt, Distribution::cols(m, n), false),
+        (spec::Layout::Tn, Distribution::cols(m, n), true),
+        (spec::Layout::Tt, Distribution::cols(m, n), false),
     ] {
         let line: SgemmSpec = LINE.parse().expect("a line");
         let kernel = SgemmKernel::new(line.for_matrices(lies, false)).expect("a kernel");
-        let a = if lies.transposes_a() { Layout::whole(k, m) } else { Layout::whole(m, k) };
-        let b = if lies.transposes_b() { Layout::whole(n, k) } else { Layout::whole(k, n) };
+        let a =
+            if lies.transposes_a() { Distribution::whole(k, m) } else { Distribution::whole(m, k) };
+        let b =
+            if lies.transposes_b() { Distribution::whole(n, k) } else { Distribution::whole(k, n) };
         let outcome = World::simulated(2).expect("a world").run(|rank| {
             let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
             let mut c = rank.alloc(&of_c)?;
@@ -379,16 +397,19 @@ fn what_lies_together_needs_no_kernel_that_is_pitched() {
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));
         let (expected, _) = alone(&kernel, &a, &b, (m, n, k));
         // Rows of C, with some columns of A and some rows of B at each rank.
-        let together = [Layout::cols(m, k), Layout::rows(k, n), Layout::rows(m, n)];
+        let together =
+            [Distribution::cols(m, k), Distribution::rows(k, n), Distribution::rows(m, n)];
         // Columns of C, with all of B, of which a rank then takes some columns.
-        let apart = [Layout::whole(m, k), Layout::whole(k, n), Layout::cols(m, n)];
+        let apart =
+            [Distribution::whole(m, k), Distribution::whole(k, n), Distribution::cols(m, n)];
         // The same, with rows of B at each rank, all of which come together as those columns.
-        let narrow = [Layout::whole(m, k), Layout::rows(k, n), Layout::cols(m, n)];
+        let narrow =
+            [Distribution::whole(m, k), Distribution::rows(k, n), Distribution::cols(m, n)];
         for ([of_a, of_b, of_c], is_apart) in [(together, false), (apart, true), (narrow, false)] {
             let found = World::simulated(ranks).expect("a world").run(|rank| {
                 let (a, b) = (rank.upload(&of_a, &a)?, rank.upload(&of_b, &b)?);
                 let mut c = rank.alloc(&of_c)?;
-                kernel.on(rank).way(Way::Sequential).launch(&a, &b, &mut c)?;
+                kernel.on(rank).strategy(Strategy::Sequential).launch(&a, &b, &mut c)?;
                 rank.gather(&c, 0)
             });
             let what = format!("{m}x{n}x{k} on {ranks}, C {of_c}");
@@ -410,18 +431,22 @@ fn memory_bounds_kernels_that_are_not_pitched_too() {
     let kernel = SgemmKernel::new(LINES[1].parse().expect("a line")).expect("a kernel");
     let (m, n, k, ranks) = (16, 512, 32, 4);
     // Parts of B come, as columns: those of C lie apart unless all have come.
-    let layouts = Layouts { a: Layout::rows(m, k), b: Layout::cols(k, n), c: Layout::rows(m, n) };
+    let distributions = Distributions {
+        a: Distribution::rows(m, k),
+        b: Distribution::cols(k, n),
+        c: Distribution::rows(m, n),
+    };
     let machine = Machine::h200_nccl();
-    let memory = |way| {
-        let schedule = Schedule::new(layouts.clone(), ranks, way).expect("a schedule");
+    let memory = |strategy| {
+        let schedule = Schedule::new(distributions.clone(), ranks, strategy).expect("a schedule");
         schedule.estimate(&machine).most_memory()
     };
-    let (least, all) = (memory(Way::Rotate), memory(Way::Sequential));
+    let (least, all) = (memory(Strategy::Rotate), memory(Strategy::Sequential));
     assert!(least < all);
     for (limit, fits) in [(all, true), (all - 1, false), (least, false)] {
         let found = World::simulated(ranks).expect("a world").memory(limit).run(|rank| {
-            let (a, b) = (rank.alloc(&layouts.a)?, rank.alloc(&layouts.b)?);
-            let mut c = rank.alloc(&layouts.c)?;
+            let (a, b) = (rank.alloc(&distributions.a)?, rank.alloc(&distributions.b)?);
+            let mut c = rank.alloc(&distributions.c)?;
             Ok(kernel.on(rank).launch(&a, &b, &mut c)?.estimate.most_memory())
         });
         match found {

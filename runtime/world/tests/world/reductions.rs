@@ -4,7 +4,7 @@ use crate::sampling;
 use fastrand::Rng;
 use gemm_runtime::half::f16;
 use gemm_runtime::{Device, MatrixRef, ReduceKernel};
-use gemm_world::{Cut, Error, Layout, OnRank, Split, World, WorldError};
+use gemm_world::{Cut, Distribution, Error, OnRank, Split, World, WorldError};
 
 /// What is folded, and the run.
 const LINES: [(&str, usize); 6] = [
@@ -46,15 +46,15 @@ fn sums_of_arrays_have_the_bits_of_one_device() {
         let len = sampling::extent(&mut rng, 12 * run);
         let x = sampling::numbers(&mut rng, len);
         let expected = kernel.run(&Device::simulator(), &x).expect("one device");
-        let layout =
-            Layout { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
+        let distribution =
+            Distribution { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
         let found = World::simulated(ranks).expect("a world").run(|rank| {
-            let x = rank.upload(&layout, &x)?;
+            let x = rank.upload(&distribution, &x)?;
             kernel.on(rank).run(&x)
         });
-        let found = found.unwrap_or_else(|error| panic!("{line}, {layout}: {error}"));
+        let found = found.unwrap_or_else(|error| panic!("{line}, {distribution}: {error}"));
         let bits: Vec<u32> = found.iter().map(|x| x.to_bits()).collect();
-        assert_eq!(bits, vec![expected.to_bits(); ranks], "{line}, {layout}");
+        assert_eq!(bits, vec![expected.to_bits(); ranks], "{line}, {distribution}");
     }
 }
 
@@ -66,8 +66,8 @@ fn two_results_and_indices_have_the_bits_of_one_device() {
         let ranks = rng.usize(1..6);
         let len = sampling::extent(&mut rng, 9 * run);
         let x: Vec<f32> = (0..len).map(|_| rng.i32(-4..4) as f32 / 4.0).collect();
-        let layout =
-            Layout { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
+        let distribution =
+            Distribution { rows: 1, cols: len, split: Split::Cols(cut(&mut rng, len, run, ranks)) };
         let moments = ReduceKernel::<f32, (f32, f32)>::new(
             format!("op: mean_var, {line}").parse().expect("a line"),
         );
@@ -81,17 +81,17 @@ fn two_results_and_indices_have_the_bits_of_one_device() {
         let (mean, var) = moments.run(&device, &x).expect("one device");
         let first = arg.run(&device, &halves);
         let found = World::simulated(ranks).expect("a world").run(|rank| {
-            let x = rank.upload(&layout, &x)?;
-            let halves = rank.upload(&layout, &halves)?;
+            let x = rank.upload(&distribution, &x)?;
+            let halves = rank.upload(&distribution, &halves)?;
             let moments = moments.on(rank).run(&x)?;
             let arg = arg.on(rank).run(&halves);
             Ok((moments, arg.ok()))
         });
         for ((found_mean, found_var), found_first) in found.expect("they can be folded") {
             let bits = |(a, b): (f32, f32)| (a.to_bits(), b.to_bits());
-            assert_eq!(bits((found_mean, found_var)), bits((mean, var)), "{layout}");
+            assert_eq!(bits((found_mean, found_var)), bits((mean, var)), "{distribution}");
             // Of no elements there is no index, on one device and on many.
-            assert_eq!(found_first, first.as_ref().ok().copied(), "{layout}");
+            assert_eq!(found_first, first.as_ref().ok().copied(), "{distribution}");
         }
     }
 }
@@ -137,35 +137,35 @@ fn rows_and_columns_have_the_bits_of_one_device() {
                 down: rng.bool(),
             },
         };
-        let layout = Layout { rows, cols, split };
+        let distribution = Distribution { rows, cols, split };
         let x = sampling::numbers(&mut rng, rows * cols);
         let device = Device::simulator();
         let size = if by_rows { (rows, cols, 1) } else { (1, rows, cols) };
         let expected = kernel.run_over(&device, &x, size).expect("one device");
         let found = World::simulated(ranks).expect("a world").run(|rank| {
-            let x = rank.upload(&layout, &x)?;
+            let x = rank.upload(&distribution, &x)?;
             let own = if by_rows { x.block().rows.clone() } else { x.block().cols.clone() };
             let mut out = rank.device().alloc(own.len())?;
             kernel.on(rank).launch(&x, &mut out)?;
             Ok((own, rank.device().download(&out)?))
         });
         for (own, found) in
-            found.unwrap_or_else(|error| panic!("{over}, {line}, {layout}: {error}"))
+            found.unwrap_or_else(|error| panic!("{over}, {line}, {distribution}: {error}"))
         {
             let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&found), bits(&expected[own]), "{over}, {line}, {layout}");
+            assert_eq!(bits(&found), bits(&expected[own]), "{over}, {line}, {distribution}");
         }
     }
 }
 
 #[test]
 fn what_has_no_runs_and_what_is_cut_within_one_is_told() {
-    let fold = |line: &str, layout: &str| {
+    let fold = |line: &str, distribution: &str| {
         let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
-        let layout: Layout = layout.parse().expect("a layout");
-        let x = vec![1.0; layout.rows * layout.cols];
+        let distribution: Distribution = distribution.parse().expect("a layout");
+        let x = vec![1.0; distribution.rows * distribution.cols];
         let outcome = World::simulated(2).expect("a world").run(|rank| {
-            let x = rank.upload(&layout, &x)?;
+            let x = rank.upload(&distribution, &x)?;
             kernel.on(rank).run(&x)
         });
         outcome.expect_err("it cannot be folded")
@@ -208,16 +208,16 @@ fn the_middle_of_arrays_has_the_bits_of_one_device() {
             |cuts| Split::Grid { ranks: [down, ranks / down], patch: [1, 1], down: false, cuts };
         // With one row each, both are the same matrix.
         let below = middle == 1 || middle > 0 && rng.bool();
-        let layout = if below {
+        let distribution = if below {
             let rows = times(cut(&mut rng, outer, 1, down), middle);
             let split = grid([rows, cut(&mut rng, inner, 1, ranks / down)]);
-            Layout { rows: outer * middle, cols: inner, split }
+            Distribution { rows: outer * middle, cols: inner, split }
         } else {
             let cols = times(cut(&mut rng, middle, run, ranks / down), inner);
             let split = grid([cut(&mut rng, outer, 1, down), cols]);
-            Layout { rows: outer, cols: middle * inner, split }
+            Distribution { rows: outer, cols: middle * inner, split }
         };
-        let what = format!("{line}, {outer}x{middle}x{inner}, {layout}");
+        let what = format!("{line}, {outer}x{middle}x{inner}, {distribution}");
         let two = line.contains("mean_var");
         let device = Device::simulator();
         let of_one = {
@@ -232,7 +232,7 @@ fn the_middle_of_arrays_has_the_bits_of_one_device() {
             [one, other].map(|of| device.download(&of).expect("it comes back"))
         };
         let found = World::simulated(ranks).expect("a world").run(|rank| {
-            let x = rank.upload(&layout, &x)?;
+            let x = rank.upload(&distribution, &x)?;
             let (rows, cols) = (x.block().rows.clone(), x.block().cols.clone());
             let own = match below {
                 true => (rows.start / middle..rows.end / middle, cols),
@@ -274,11 +274,12 @@ fn moments(line: &str) -> ReduceKernel<f32, (f32, f32)> {
 
 #[test]
 fn arrays_that_are_dealt_out_otherwise_are_told() {
-    let fold = |line: &str, extents: Option<[usize; 3]>, layout: &str| {
+    let fold = |line: &str, extents: Option<[usize; 3]>, distribution: &str| {
         let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
-        let layout: Layout = layout.parse().expect("a layout");
+        let distribution: Distribution = distribution.parse().expect("a layout");
         let outcome = World::simulated(2).expect("a world").run(|rank| {
-            let x = rank.upload(&layout, &vec![1.0; layout.rows * layout.cols])?;
+            let x =
+                rank.upload(&distribution, &vec![1.0; distribution.rows * distribution.cols])?;
             let mut results = rank.device().alloc(1000)?;
             let call = kernel.on(rank);
             let call = if let Some(extents) = extents { call.extents(extents) } else { call };
@@ -292,14 +293,14 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
     };
     const MIDDLE: &str = "over: middle, block: 32, group: 4, run: 8";
     let of = Some([3, 20, 5]);
-    for (line, extents, layout, need) in [
+    for (line, extents, distribution, need) in [
         (MIDDLE, None, "60x5 rows", "extents([outer, middle, inner])"),
         ("over: rows, group: 32", of, "60x5 rows", "a kernel `over: middle`"),
         (MIDDLE, of, "5x60 rows", "60x5, or of outer rows of middle·inner, 3x100"),
         (MIDDLE, of, "60x5 rows[30,30]", "at multiples of 20"),
         (MIDDLE, of, "3x100 cols[38,62]", "at multiples of 5"),
     ] {
-        let error = fold(line, extents, layout).to_string();
+        let error = fold(line, extents, distribution).to_string();
         assert!(error.contains(need), "{error}");
     }
     let error = fold(MIDDLE, of, "3x100 cols[30,70]");
@@ -314,24 +315,24 @@ fn arrays_that_are_dealt_out_otherwise_are_told() {
 /// Of a matrix without rows nothing is folded along them, whoever has which columns: no kernel needs runs for that, and no run is cut.
 #[test]
 fn what_has_no_results_is_cut_anywhere() {
-    for (line, layout, results) in [
-        ("over: rows, group: 32, block: 32", Layout::cols(0, 50), 0),
-        ("over: rows, group: 32, block: 32, run: 64", Layout::cols(0, 50), 0),
-        ("over: columns, block: 64, group: 8", Layout::rows(50, 0), 0),
-        ("over: columns, block: 64, group: 8, run: 16", Layout::rows(50, 0), 0),
+    for (line, distribution, results) in [
+        ("over: rows, group: 32, block: 32", Distribution::cols(0, 50), 0),
+        ("over: rows, group: 32, block: 32, run: 64", Distribution::cols(0, 50), 0),
+        ("over: columns, block: 64, group: 8", Distribution::rows(50, 0), 0),
+        ("over: columns, block: 64, group: 8, run: 16", Distribution::rows(50, 0), 0),
         // Nor of one without what is folded: its results are those of nothing.
-        ("over: rows, group: 32, block: 32", Layout::rows(6, 0), 2),
-        ("over: columns, block: 64, group: 8", Layout::cols(0, 6), 2),
+        ("over: rows, group: 32, block: 32", Distribution::rows(6, 0), 2),
+        ("over: columns, block: 64, group: 8", Distribution::cols(0, 6), 2),
     ] {
         let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
         let found = World::simulated(3).expect("a world").run(|rank| {
-            let x = rank.alloc(&layout)?;
+            let x = rank.alloc(&distribution)?;
             let mut folded = rank.device().upload(&vec![f32::NAN; results])?;
             kernel.on(rank).launch(&x, &mut folded)?;
             Ok(rank.device().download(&folded)?)
         });
-        let found = found.unwrap_or_else(|error| panic!("{line}, {layout}: {error}"));
-        assert_eq!(found, vec![vec![0.0; results]; 3], "{line}, {layout}");
+        let found = found.unwrap_or_else(|error| panic!("{line}, {distribution}: {error}"));
+        assert_eq!(found, vec![vec![0.0; results]; 3], "{line}, {distribution}");
     }
 }
 
@@ -340,9 +341,9 @@ fn what_has_no_results_is_cut_anywhere() {
 fn a_middle_axis_of_nothing() {
     let line = "op: prod, over: middle, block: 64, group: 4, coarsen: 2, run: 8";
     let kernel = <ReduceKernel>::new(line.parse().expect("a line")).expect("a kernel");
-    let fold = |layout: Layout, results: usize| {
+    let fold = |distribution: Distribution, results: usize| {
         World::simulated(3).expect("a world").run(|rank| {
-            let x = rank.alloc(&layout)?;
+            let x = rank.alloc(&distribution)?;
             let mut folded = rank.device().upload(&vec![f32::NAN; results])?;
             kernel.on(rank).extents([3, 0, 7]).launch(&x, &mut folded)?;
             Ok(rank.device().download(&folded)?)
@@ -355,7 +356,7 @@ fn a_middle_axis_of_nothing() {
         kernel.on(rank).extents([2, 4, 0]).launch(&x, &mut folded)
     });
     found.expect("there is nothing to be cut");
-    assert_eq!(fold(Layout::rows(3, 0), 7).expect("a row each"), vec![vec![1.0; 7]; 3]);
-    let error = fold(Layout::whole(0, 7), 21).expect_err("how many matrices?").to_string();
+    assert_eq!(fold(Distribution::rows(3, 0), 7).expect("a row each"), vec![vec![1.0; 7]; 3]);
+    let error = fold(Distribution::whole(0, 7), 21).expect_err("how many matrices?").to_string();
     assert!(error.contains("outer rows of no elements, 3x0"), "{error}");
 }

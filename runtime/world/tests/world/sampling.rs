@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use gemm_runtime::{SgemmSpec, spec};
-use gemm_world::{Cut, Layout, Split, Way};
+use gemm_world::{Cut, Distribution, Split, Strategy};
 
 /// Numbers as products meet them: most of them ordinary, some that cancel, vanish or are none.
 pub fn numbers(rng: &mut Rng, len: usize) -> Vec<f32> {
@@ -51,7 +51,7 @@ fn divisor(rng: &mut Rng, number: usize) -> usize {
 }
 
 /// How a matrix is dealt out.
-pub fn layout(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Layout {
+pub fn distribution(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Distribution {
     let split = match rng.u32(0..7) {
         0 => Split::Whole,
         1..=2 => Split::Rows(cut(rng, rows, ranks)),
@@ -67,15 +67,15 @@ pub fn layout(rng: &mut Rng, rows: usize, cols: usize, ranks: usize) -> Layout {
             }
         }
     };
-    Layout { rows, cols, split }
+    Distribution { rows, cols, split }
 }
 
 /// How ranks come by what they lack; often as the library chooses.
-pub fn way(rng: &mut Rng) -> Option<Way> {
+pub fn strategy(rng: &mut Rng) -> Option<Strategy> {
     match rng.u32(0..6) {
-        0 => Some(Way::Sequential),
-        1..=2 => Some(Way::Gather { parts: rng.usize(1..6) }),
-        3 => Some(Way::Rotate),
+        0 => Some(Strategy::Sequential),
+        1..=2 => Some(Strategy::Gather { parts: rng.usize(1..6) }),
+        3 => Some(Strategy::Rotate),
         _ => None,
     }
 }
@@ -93,19 +93,19 @@ pub fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
 }
 
 /// How the matrices of a product are dealt out that are stored so.
-pub fn layouts(
+pub fn distributions(
     rng: &mut Rng,
     lies: spec::Layout,
     (m, n, k): (usize, usize, usize),
     ranks: usize,
-) -> [Layout; 3] {
+) -> [Distribution; 3] {
     let a = if lies.transposes_a() { (k, m) } else { (m, k) };
     let b = if lies.transposes_b() { (n, k) } else { (k, n) };
-    [a, b, (m, n)].map(|(rows, cols)| layout(rng, rows, cols, ranks))
+    [a, b, (m, n)].map(|(rows, cols)| distribution(rng, rows, cols, ranks))
 }
 
 /// A and B as they are stored.
-pub fn stored(
+pub fn transposition(
     lies: spec::Layout,
     a: &[f32],
     b: &[f32],
@@ -122,7 +122,7 @@ pub fn terms(
     spec: &SgemmSpec,
     (m, n, k): (usize, usize, usize),
     ranks: usize,
-) -> [Layout; 2] {
+) -> [Distribution; 2] {
     let ranges = spec.ranges(k as u64).expect("a sound line").expect("a number of them");
     let mut lengths = vec![0; ranks];
     let mut owners: Vec<usize> = ranges.iter().map(|_| rng.usize(0..ranks)).collect();
@@ -130,8 +130,8 @@ pub fn terms(
     for (range, owner) in ranges.iter().zip(&owners) {
         lengths[*owner] += (range.end - range.start) as usize;
     }
-    let a = Layout { rows: m, cols: k, split: Split::Cols(Cut::Lengths(lengths.clone())) };
-    let b = Layout { rows: k, cols: n, split: Split::Rows(Cut::Lengths(lengths)) };
+    let a = Distribution { rows: m, cols: k, split: Split::Cols(Cut::Lengths(lengths.clone())) };
+    let b = Distribution { rows: k, cols: n, split: Split::Rows(Cut::Lengths(lengths)) };
     let lies = spec.layout;
     [if lies.transposes_a() { a.t() } else { a }, if lies.transposes_b() { b.t() } else { b }]
 }

@@ -1,12 +1,14 @@
 //! What is said as bytes: it is read as it was written, and no bytes at all do harm.
 
-use crate::channel::{Broken, Tag};
-use crate::error::Lost;
+use crate::channel::{RankLoss, Tag};
+use crate::error::LossReason;
 use crate::tcp::answer::Answer;
 use crate::tcp::envelope::{ENVELOPE, PROTOCOL, Speaker};
-use crate::tcp::fault::Fault;
+use crate::tcp::fault::RendezvousFault;
 use crate::tcp::frame::Frame;
-use crate::tcp::hello::{Greeting, HELLO_LIMIT, Incoming, Met, Said, SaidRule, compare};
+use crate::tcp::hello::{
+    Greeting, HELLO_LIMIT, Incoming, PeerFact, PeerFactRule, RendezvousOutcome, compare,
+};
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
 
@@ -14,9 +16,11 @@ fn text(random: &mut fastrand::Rng) -> String {
     (0..random.usize(..20)).map(|_| random.char(..)).collect()
 }
 
-fn said(random: &mut fastrand::Rng) -> Said {
-    let rule = random.choice([SaidRule::Noted, SaidRule::Same, SaidRule::Distinct]).expect("some");
-    Said { what: text(random), value: text(random), rule }
+fn said(random: &mut fastrand::Rng) -> PeerFact {
+    let rule = random
+        .choice([PeerFactRule::Noted, PeerFactRule::Same, PeerFactRule::Distinct])
+        .expect("some");
+    PeerFact { what: text(random), value: text(random), rule }
 }
 
 fn greeting(random: &mut fastrand::Rng) -> Greeting {
@@ -35,17 +39,22 @@ fn answer(random: &mut fastrand::Rng) -> Answer {
     match random.u8(..7) {
         0 => Answer::Wait(text(random)),
         1 => Answer::Away(text(random)),
-        2 => Answer::Failed(Fault::Mismatch {
+        2 => Answer::Failed(RendezvousFault::Mismatch {
             what: text(random),
             rank,
             has: text(random),
             other,
             others: text(random),
         }),
-        3 => Answer::Failed(Fault::Shared { what: text(random), value: text(random), rank, other }),
-        4 => Answer::Failed(Fault::Failed { rank, text: text(random) }),
-        5 => Answer::Failed(Fault::Meeting { reason: text(random) }),
-        _ => Answer::Welcome(Met {
+        3 => Answer::Failed(RendezvousFault::Shared {
+            what: text(random),
+            value: text(random),
+            rank,
+            other,
+        }),
+        4 => Answer::Failed(RendezvousFault::Failed { rank, text: text(random) }),
+        5 => Answer::Failed(RendezvousFault::Rendezvous { reason: text(random) }),
+        _ => Answer::Welcome(RendezvousOutcome {
             said: (0..random.usize(..4))
                 .map(|_| (0..random.usize(..4)).map(|_| said(random)).collect())
                 .collect(),
@@ -56,18 +65,18 @@ fn answer(random: &mut fastrand::Rng) -> Answer {
 
 fn frame(random: &mut fastrand::Rng) -> Frame {
     let why = match random.u8(..5) {
-        0 => Lost::Gone,
-        1 => Lost::Late(Duration::from_nanos(random.u64(..))),
-        2 => Lost::Failed(text(random)),
-        3 => Lost::Finished,
-        _ => Lost::Deadlock(text(random)),
+        0 => LossReason::Gone,
+        1 => LossReason::Late(Duration::from_nanos(random.u64(..))),
+        2 => LossReason::Failed(text(random)),
+        3 => LossReason::Finished,
+        _ => LossReason::Deadlock(text(random)),
     };
     let (to, from) = (random.u32(..) as usize, random.u32(..) as usize);
     match random.u8(..5) {
         0 => Frame::Alive,
         4 => Frame::Waits(random.bool().then_some(to)),
         1 => Frame::Left(to),
-        2 => Frame::Lost(Broken { rank: to, why }),
+        2 => Frame::LossReason(RankLoss { rank: to, why }),
         _ => {
             let bytes = (0..random.usize(..300)).map(|_| random.u8(..)).collect();
             Frame::Message { to, from, tag: Tag(random.u64(..)), bytes }
@@ -199,9 +208,10 @@ fn nothing_is_allocated_for_what_has_not_come() {
 #[test]
 fn a_long_text_is_cut_where_it_may_be() {
     let reason = "ü".repeat(10_000);
-    let answer = Answer::Failed(Fault::Meeting { reason: reason.clone() });
+    let answer = Answer::Failed(RendezvousFault::Rendezvous { reason: reason.clone() });
     let bytes = answer.encode().expect("it is short");
-    let Some(Answer::Failed(Fault::Meeting { reason: cut })) = Answer::decode(&bytes[ENVELOPE..])
+    let Some(Answer::Failed(RendezvousFault::Rendezvous { reason: cut })) =
+        Answer::decode(&bytes[ENVELOPE..])
     else {
         panic!("it cannot be read");
     };
@@ -216,18 +226,18 @@ fn what_ranks_say_is_compared_as_its_rules_say() {
         let ranks = random.usize(1..5);
         let mut fact = |what: &str, rule, of: usize| {
             let value = random.usize(..of).to_string();
-            (random.u8(..30) != 0).then(|| Said { what: what.to_owned(), value, rule })
+            (random.u8(..30) != 0).then(|| PeerFact { what: what.to_owned(), value, rule })
         };
         let mut rank = || {
             let facts = [
-                fact("version", SaidRule::Same, 1),
-                fact("NCCL", SaidRule::Same, 2),
-                fact("GPU", SaidRule::Distinct, 20),
-                fact("host", SaidRule::Noted, 3),
+                fact("version", PeerFactRule::Same, 1),
+                fact("NCCL", PeerFactRule::Same, 2),
+                fact("GPU", PeerFactRule::Distinct, 20),
+                fact("host", PeerFactRule::Noted, 3),
             ];
             facts.into_iter().flatten().collect::<Vec<_>>()
         };
-        let said: Vec<Vec<Said>> = (0..ranks).map(|_| rank()).collect();
+        let said: Vec<Vec<PeerFact>> = (0..ranks).map(|_| rank()).collect();
         let value = |rank: usize, what: &str| {
             said[rank].iter().find(|said| said.what == what).map(|said| said.value.as_str())
         };
@@ -241,7 +251,7 @@ fn what_ranks_say_is_compared_as_its_rules_say() {
                 assert!(!odd("version") && !odd("NCCL") && !twice, "{said:?}");
                 good += 1;
             }
-            Some(Fault::Mismatch { what, rank, has, other: 0, others }) => {
+            Some(RendezvousFault::Mismatch { what, rank, has, other: 0, others }) => {
                 assert_eq!(value(rank, &what).unwrap_or("nothing"), has);
                 assert_eq!(value(0, &what).unwrap_or("nothing"), others);
                 assert_ne!(has, others);
@@ -251,7 +261,7 @@ fn what_ranks_say_is_compared_as_its_rules_say() {
                 );
                 same += 1;
             }
-            Some(Fault::Shared { what, value: shared, rank, other }) => {
+            Some(RendezvousFault::Shared { what, value: shared, rank, other }) => {
                 assert!(!odd("version") && !odd("NCCL") && twice, "{said:?}");
                 assert_eq!((what.as_str(), other < rank), ("GPU", true));
                 assert_eq!([value(rank, "GPU"), value(other, "GPU")], [Some(shared.as_str()); 2]);
@@ -261,7 +271,7 @@ fn what_ranks_say_is_compared_as_its_rules_say() {
         }
         let mut failures = vec![None; ranks];
         failures[ranks - 1] = Some("no GPU".to_owned());
-        let failed = Fault::Failed { rank: ranks - 1, text: "no GPU".to_owned() };
+        let failed = RendezvousFault::Failed { rank: ranks - 1, text: "no GPU".to_owned() };
         assert_eq!(compare(&said, &failures), Some(failed));
     }
     assert!(good > 100 && same > 100 && distinct > 20, "{good}, {same}, {distinct}");

@@ -1,12 +1,12 @@
 //! What happens on connections once all have met.
 
-use super::{job, limits, place, wires};
-use crate::channel::{Broken, Tag, Wire};
-use crate::error::Lost;
+use super::{channels, job, limits, place};
+use crate::channel::{Channel, RankLoss, Tag};
+use crate::error::LossReason;
 use crate::tcp::answer::Answer;
 use crate::tcp::frame::Frame;
 use crate::tcp::hello::{Greeting, Incoming};
-use crate::tcp::{Hello, Limits, Met, TcpWire, guest, meet, meet_at};
+use crate::tcp::{Hello, Limits, RendezvousOutcome, TcpChannel, guest, meet, meet_at};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::thread;
@@ -23,7 +23,7 @@ fn quick() -> Limits {
 }
 
 /// Rank 0 and 2 of three, and the bare connection of rank 1.
-fn with_a_bare_one(limits: &Limits) -> (Vec<TcpWire>, TcpStream) {
+fn with_a_bare_one(limits: &Limits) -> (Vec<TcpChannel>, TcpStream) {
     let (listener, address) = place();
     let [host, bare, guest] = [0, 1, 2].map(|rank| job(rank, 3, &address));
     thread::scope(|scope| {
@@ -32,13 +32,13 @@ fn with_a_bare_one(limits: &Limits) -> (Vec<TcpWire>, TcpStream) {
         });
         let guest = scope.spawn(|| meet(&guest, &Hello::default(), limits).expect("they meet").0);
         let stream = guest::join(&bare, &Hello::default(), limits, soon()).expect("they meet").0;
-        let wires = vec![host.join().expect("no panic"), guest.join().expect("no panic")];
-        (wires, stream)
+        let channels = vec![host.join().expect("no panic"), guest.join().expect("no panic")];
+        (channels, stream)
     })
 }
 
 /// Rank 1 of two, and the bare connection of rank 0.
-fn with_a_bare_host(limits: &Limits) -> (TcpWire, TcpStream) {
+fn with_a_bare_host(limits: &Limits) -> (TcpChannel, TcpStream) {
     let (listener, address) = place();
     let guest = job(1, 2, &address);
     thread::scope(|scope| {
@@ -46,7 +46,7 @@ fn with_a_bare_host(limits: &Limits) -> (TcpWire, TcpStream) {
         let (mut stream, _) = listener.accept().expect("it comes");
         let greeting = Incoming::default().read(&mut stream).expect("a hello");
         let host = Greeting::new(&job(0, 2, &address), &Hello::default());
-        let met = Met { said: vec![host.said, greeting.said], payload: Vec::new() };
+        let met = RendezvousOutcome { said: vec![host.said, greeting.said], payload: Vec::new() };
         stream
             .write_all(&Answer::Welcome(met).encode().expect("it is short"))
             .expect("it is heard");
@@ -62,19 +62,19 @@ fn message(to: usize, from: usize) -> Vec<u8> {
 }
 
 /// What is said on a bare connection, whether it is closed then, and what its rank is lost with.
-fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, Lost)> {
-    let nonsense = || Lost::Failed("what came from its process cannot be read".to_owned());
-    let late = || Lost::Late(quick().silence);
+fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, LossReason)> {
+    let nonsense = || LossReason::Failed("what came from its process cannot be read".to_owned());
+    let late = || LossReason::Late(quick().silence);
     let half = message(to, from)[..40].to_vec();
     let mut lost = Vec::new();
-    let nobody = Frame::Lost(Broken { rank: 99, why: Lost::Gone });
+    let nobody = Frame::LossReason(RankLoss { rank: 99, why: LossReason::Gone });
     nobody.write(&mut lost).expect("there is room");
     vec![
         ("nothing, and stays", Vec::new(), false, late()),
-        ("nothing, and goes", Vec::new(), true, Lost::Gone),
+        ("nothing, and goes", Vec::new(), true, LossReason::Gone),
         ("half a frame, and stays", half.clone(), false, late()),
-        ("half a frame, and goes", half, true, Lost::Gone),
-        ("a message, and goes", message(to, from), true, Lost::Gone),
+        ("half a frame, and goes", half, true, LossReason::Gone),
+        ("a message, and goes", message(to, from), true, LossReason::Gone),
         ("nonsense", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(), false, nonsense()),
         ("for nobody", message(99, from), false, nonsense()),
         ("a loss of nobody", lost, false, nonsense()),
@@ -84,16 +84,17 @@ fn ends(to: usize, from: usize) -> Vec<(&'static str, Vec<u8>, bool, Lost)> {
 #[test]
 fn however_a_rank_ends_all_others_are_told() {
     let mut cases = ends(0, 1);
-    let nonsense = Lost::Failed("what came from its process cannot be read".to_owned());
+    let nonsense = LossReason::Failed("what came from its process cannot be read".to_owned());
     let mut left = Vec::new();
     Frame::Left(2).write(&mut left).expect("there is room");
     cases.push(("for another one", message(0, 2), false, nonsense.clone()));
     cases.push(("that another one leaves", left, false, nonsense));
     for (case, bytes, goes, why) in cases {
-        let (wires, mut stream) = with_a_bare_one(&quick());
+        let (channels, mut stream) = with_a_bare_one(&quick());
         let began = Instant::now();
         let told: Vec<_> = thread::scope(|scope| {
-            let waits = wires.iter().map(|wire| scope.spawn(|| wire.take(1, Tag(6), soon())));
+            let waits =
+                channels.iter().map(|channel| scope.spawn(|| channel.take(1, Tag(6), soon())));
             let waits: Vec<_> = waits.collect();
             stream.write_all(&bytes).expect("it is heard");
             let stream = (!goes).then_some(stream);
@@ -103,7 +104,7 @@ fn however_a_rank_ends_all_others_are_told() {
             told
         });
         assert!(began.elapsed() < Duration::from_secs(5), "{case}");
-        let broken = Broken { rank: 1, why };
+        let broken = RankLoss { rank: 1, why };
         assert_eq!(told, [Err(broken.clone()), Err(broken)], "{case}");
     }
 }
@@ -111,10 +112,10 @@ fn however_a_rank_ends_all_others_are_told() {
 #[test]
 fn however_rank_0_ends_all_others_are_told() {
     for (case, bytes, goes, why) in ends(1, 0) {
-        let (wire, mut stream) = with_a_bare_host(&quick());
+        let (channel, mut stream) = with_a_bare_host(&quick());
         stream.write_all(&bytes).expect("it is heard");
         let stream = (!goes).then_some(stream);
-        assert_eq!(wire.take(0, Tag(6), soon()), Err(Broken { rank: 0, why }), "{case}");
+        assert_eq!(channel.take(0, Tag(6), soon()), Err(RankLoss { rank: 0, why }), "{case}");
         drop(stream);
     }
 }
@@ -122,7 +123,7 @@ fn however_rank_0_ends_all_others_are_told() {
 #[test]
 fn a_rank_that_nobody_answers_says_what_it_knows() {
     // Rank 0's process is there, and gives signs of life, but no verdict.
-    let (wire, mut stream) = with_a_bare_host(&limits());
+    let (channel, mut stream) = with_a_bare_host(&limits());
     thread::scope(|scope| {
         let alive = scope.spawn(move || {
             let mut alive = Vec::new();
@@ -134,30 +135,30 @@ fn a_rank_that_nobody_answers_says_what_it_knows() {
         });
         let began = Instant::now();
         let late =
-            wire.take(0, Tag(0), began + Duration::from_millis(100)).expect_err("nothing comes");
-        assert!(matches!(late, Broken { rank: 0, why: Lost::Late(_) }), "{late:?}");
+            channel.take(0, Tag(0), began + Duration::from_millis(100)).expect_err("nothing comes");
+        assert!(matches!(late, RankLoss { rank: 0, why: LossReason::Late(_) }), "{late:?}");
         assert!(began.elapsed() < Duration::from_secs(2));
-        drop(wire);
+        drop(channel);
         alive.join().expect("no panic");
     });
 }
 
 #[test]
 fn who_has_nothing_to_say_is_not_late() {
-    let wires = wires(3, &quick());
+    let channels = channels(3, &quick());
     thread::sleep(quick().silence * 2);
     for to in 0..3 {
         for from in 0..3 {
-            wires[from].send(to, Tag(1), vec![from as u8]).expect("all are there");
-            assert_eq!(wires[to].take(from, Tag(1), soon()), Ok(vec![from as u8]));
+            channels[from].send(to, Tag(1), vec![from as u8]).expect("all are there");
+            assert_eq!(channels[to].take(from, Tag(1), soon()), Ok(vec![from as u8]));
         }
     }
-    wires.iter().for_each(Wire::leave);
+    channels.iter().for_each(Channel::leave);
 }
 
 #[test]
 fn large_messages_come_whole_and_nobody_waits_for_who_takes_them() {
-    let wires = wires(3, &limits());
+    let channels = channels(3, &limits());
     let message = |seed: u64| -> Vec<u8> {
         let mut random = fastrand::Rng::with_seed(seed);
         let block: Vec<u8> = (0..1 << 16).map(|_| random.u8(..)).collect();
@@ -168,25 +169,26 @@ fn large_messages_come_whole_and_nobody_waits_for_who_takes_them() {
     let messages: Vec<Vec<u8>> = (0..9).map(message).collect();
     let began = Instant::now();
     for (&(from, to), message) in pairs.iter().zip(&messages) {
-        wires[from].send(to, Tag(2), message.clone()).expect("all are there");
-        wires[from].send(to, Tag(2), vec![1]).expect("all are there");
+        channels[from].send(to, Tag(2), message.clone()).expect("all are there");
+        channels[from].send(to, Tag(2), vec![1]).expect("all are there");
     }
     let sent = began.elapsed();
     for (&(from, to), message) in pairs.iter().zip(&messages) {
-        let got = wires[to].take(from, Tag(2), soon()).expect("all are there");
+        let got = channels[to].take(from, Tag(2), soon()).expect("all are there");
         assert!(got == *message, "from {from} to {to}: {} bytes", got.len());
-        assert_eq!(wires[to].take(from, Tag(2), soon()), Ok(vec![1]));
+        assert_eq!(channels[to].take(from, Tag(2), soon()), Ok(vec![1]));
     }
     assert!(sent < Duration::from_secs(5), "{sent:?}");
-    wires.iter().for_each(Wire::leave);
+    channels.iter().for_each(Channel::leave);
 }
 
 #[test]
 fn what_was_sent_before_a_rank_left_comes() {
     for sender in 0..3 {
-        let mut wires: Vec<Option<TcpWire>> = wires(3, &limits()).into_iter().map(Some).collect();
-        let gone = wires[sender].take().expect("it is there");
-        let others: Vec<TcpWire> = wires.into_iter().flatten().collect();
+        let mut channels: Vec<Option<TcpChannel>> =
+            channels(3, &limits()).into_iter().map(Some).collect();
+        let gone = channels[sender].take().expect("it is there");
+        let others: Vec<TcpChannel> = channels.into_iter().flatten().collect();
         thread::scope(|scope| {
             scope.spawn(move || {
                 for number in 0..100u32 {
@@ -197,25 +199,25 @@ fn what_was_sent_before_a_rank_left_comes() {
                 }
                 gone.leave();
             });
-            for wire in others {
+            for channel in others {
                 scope.spawn(move || {
                     thread::sleep(Duration::from_millis(100));
                     for number in 0..100u32 {
-                        let got = wire.take(sender, Tag(3), soon());
+                        let got = channel.take(sender, Tag(3), soon());
                         assert!(
                             got == Ok(number.to_le_bytes().repeat(5000)),
                             "{number} of rank {sender}"
                         );
                     }
                     // And nothing more. Who finds that out has no use for the others.
-                    let other = 3 - sender - wire.rank();
-                    if wire.rank() > other {
-                        wire.send(other, Tag(4), Vec::new()).expect("it is there");
-                        return wire.leave();
+                    let other = 3 - sender - channel.rank();
+                    if channel.rank() > other {
+                        channel.send(other, Tag(4), Vec::new()).expect("it is there");
+                        return channel.leave();
                     }
-                    wire.take(other, Tag(4), soon()).expect("it is there");
-                    let end = wire.take(sender, Tag(3), soon());
-                    assert_eq!(end, Err(Broken { rank: sender, why: Lost::Finished }));
+                    channel.take(other, Tag(4), soon()).expect("it is there");
+                    let end = channel.take(sender, Tag(3), soon());
+                    assert_eq!(end, Err(RankLoss { rank: sender, why: LossReason::Finished }));
                 });
             }
         });
@@ -224,27 +226,27 @@ fn what_was_sent_before_a_rank_left_comes() {
 
 #[test]
 fn the_process_of_rank_0_stays_for_the_others() {
-    let mut wires = wires(3, &limits());
-    let host = wires.remove(0);
+    let mut channels = channels(3, &limits());
+    let host = channels.remove(0);
     thread::scope(|scope| {
         let host = scope.spawn(move || {
             host.leave();
             drop(host);
             Instant::now()
         });
-        let guests: Vec<_> = wires
+        let guests: Vec<_> = channels
             .into_iter()
-            .map(|wire| {
+            .map(|channel| {
                 scope.spawn(move || {
-                    let other = 3 - wire.rank();
+                    let other = 3 - channel.rank();
                     for number in 0..20 {
                         thread::sleep(Duration::from_millis(10));
-                        wire.send(other, Tag(0), vec![number]).expect("rank 0 stays");
-                        assert_eq!(wire.take(other, Tag(0), soon()), Ok(vec![number]));
+                        channel.send(other, Tag(0), vec![number]).expect("rank 0 stays");
+                        assert_eq!(channel.take(other, Tag(0), soon()), Ok(vec![number]));
                     }
                     // Rank 0 may go on before this thread does.
                     let last = Instant::now();
-                    wire.leave();
+                    channel.leave();
                     last
                 })
             })
@@ -263,8 +265,8 @@ fn the_process_of_rank_0_stays_for_the_others() {
 #[test]
 fn it_does_not_stay_for_one_that_is_lost() {
     let limits = Limits { linger: Duration::from_millis(50), ..limits() };
-    let mut wires = wires(2, &limits);
-    let (guest, host) = (wires.remove(1), wires.remove(0));
+    let mut channels = channels(2, &limits);
+    let (guest, host) = (channels.remove(1), channels.remove(0));
     host.leave();
     thread::scope(|scope| {
         let began = Instant::now();
@@ -282,12 +284,12 @@ fn it_does_not_stay_for_one_that_is_lost() {
 #[test]
 fn the_end_of_a_world_takes_no_time() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
-        let wires = wires(3, &limits());
-        wires.iter().for_each(Wire::leave);
-        let mut wires: Vec<Option<TcpWire>> = wires.into_iter().map(Some).collect();
+        let channels = channels(3, &limits());
+        channels.iter().for_each(Channel::leave);
+        let mut channels: Vec<Option<TcpChannel>> = channels.into_iter().map(Some).collect();
         let began = Instant::now();
         for rank in order {
-            drop(wires[rank].take());
+            drop(channels[rank].take());
         }
         assert!(began.elapsed() < Duration::from_millis(700), "{order:?}: {:?}", began.elapsed());
     }
@@ -321,15 +323,15 @@ fn read_slowly(stream: &mut TcpStream, pause: Duration) -> std::io::Result<usize
 #[test]
 fn what_is_queued_is_written_however_long_that_takes() {
     let messages = vec![vec![1; 4 << 20]; 16];
-    let (wire, mut stream) = with_a_bare_host(&quick());
+    let (channel, mut stream) = with_a_bare_host(&quick());
     for message in messages {
-        wire.send(0, Tag(0), message).expect("it is there");
+        channel.send(0, Tag(0), message).expect("it is there");
     }
-    wire.leave();
+    channel.leave();
     let (read, time) = thread::scope(|scope| {
         let host = scope.spawn(move || read_slowly(&mut stream, Duration::from_millis(60)));
         let began = Instant::now();
-        drop(wire);
+        drop(channel);
         (host.join().expect("no panic").expect("no error"), began.elapsed())
     });
     assert_eq!(read, 64 << 20);
@@ -341,13 +343,13 @@ fn a_rank_that_has_left_waits_for_no_dead_one() {
     let linger = Duration::from_millis(2500);
     for (signs, least) in [(false, quick().silence), (true, linger)] {
         let message = vec![1; 64 << 20];
-        let (wire, mut stream) = with_a_bare_host(&Limits { linger, ..quick() });
-        wire.send(0, Tag(0), message).expect("it is there");
-        wire.leave();
+        let (channel, mut stream) = with_a_bare_host(&Limits { linger, ..quick() });
+        channel.send(0, Tag(0), message).expect("it is there");
+        channel.leave();
         let time = thread::scope(|scope| {
             let ends = scope.spawn(move || {
                 let began = Instant::now();
-                drop(wire);
+                drop(channel);
                 began.elapsed()
             });
             // It reads nothing, whether it gives signs of life or not.
@@ -368,15 +370,15 @@ fn a_rank_that_has_left_waits_for_no_dead_one() {
 #[test]
 fn a_loss_is_told_before_what_is_queued() {
     let messages = vec![vec![1; 4 << 20]; 16];
-    let (mut wires, mut stream) = with_a_bare_one(&limits());
-    let (guest, host) = (wires.remove(1), wires.remove(0));
+    let (mut channels, mut stream) = with_a_bare_one(&limits());
+    let (guest, host) = (channels.remove(1), channels.remove(0));
     for message in messages {
         guest.send(1, Tag(0), message).expect("all are there");
     }
     // All of it has come to rank 0's process.
     guest.send(0, Tag(1), Vec::new()).expect("all are there");
     host.take(2, Tag(1), soon()).expect("all are there");
-    let broken = Broken { rank: 2, why: Lost::Failed("no memory".to_owned()) };
+    let broken = RankLoss { rank: 2, why: LossReason::Failed("no memory".to_owned()) };
     let read = thread::scope(|scope| {
         scope.spawn(|| guest.abort(broken.clone()));
         thread::sleep(Duration::from_millis(200));
@@ -385,7 +387,7 @@ fn a_loss_is_told_before_what_is_queued() {
         loop {
             match Frame::read(&mut stream).expect("frames") {
                 Some(Frame::Message { .. }) => messages += 1,
-                Some(Frame::Lost(lost)) => break (messages, Some(lost)),
+                Some(Frame::LossReason(lost)) => break (messages, Some(lost)),
                 Some(_) => {}
                 None => break (messages, None),
             }

@@ -6,8 +6,8 @@
 
 use super::limits;
 use crate::WorldError;
-use crate::channel::{Broken, Tag, Wire};
-use crate::error::Lost;
+use crate::channel::{Channel, RankLoss, Tag};
+use crate::error::LossReason;
 use crate::tcp::{Hello, Job, Limits, meet};
 use crate::tests::program::{expected, program, step};
 use std::io::{BufRead, BufReader};
@@ -43,18 +43,18 @@ fn child() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
     };
-    let meeting = Duration::from_secs(number(MEETING) as u64);
-    let limits = Limits { meeting, silence: Duration::from_secs(2), ..limits() };
+    let rendezvous = Duration::from_secs(number(MEETING) as u64);
+    let limits = Limits { rendezvous, silence: Duration::from_secs(2), ..limits() };
     let before = threads();
     let job = Job::from_env().expect("it is well").expect("a job");
     match meet(&job, &Hello::default(), &limits) {
         // With all that it has not said.
-        Ok((wire, _)) if role == "ends at once" && wire.rank() == number(VICTIM) => {
+        Ok((channel, _)) if role == "ends at once" && channel.rank() == number(VICTIM) => {
             std::process::exit(3);
         }
-        Ok((wire, _)) => {
-            println!("\n@{}", rank(&wire, &role, number(VICTIM)));
-            drop(wire);
+        Ok((channel, _)) => {
+            println!("\n@{}", rank(&channel, &role, number(VICTIM)));
+            drop(channel);
         }
         Err(WorldError::Rendezvous { reason, .. }) => println!("\n@{reason}"),
         Err(error) => println!("\n@{error}"),
@@ -68,45 +68,48 @@ fn child() {
 }
 
 /// What a rank does, and has come to.
-fn rank(wire: &dyn Wire, role: &str, victim: usize) -> String {
+fn rank(channel: &dyn Channel, role: &str, victim: usize) -> String {
     if role == "speaks" {
-        let program = program(wire.ranks(), 400, &mut fastrand::Rng::with_seed(51));
-        let steps = &program[wire.rank()];
-        let got: Result<Vec<_>, Broken> =
-            steps.iter().map(|next| step(wire, next, soon())).collect();
-        wire.leave();
+        let program = program(channel.ranks(), 400, &mut fastrand::Rng::with_seed(51));
+        let steps = &program[channel.rank()];
+        let got: Result<Vec<_>, RankLoss> =
+            steps.iter().map(|next| step(channel, next, soon())).collect();
+        channel.leave();
         return match got {
             Ok(got) if got == expected(steps) => "as expected".to_owned(),
             got => format!("{got:?}"),
         };
     }
     if role == "ends at once" {
-        let lost = wire.take(victim, Tag(1), soon()).expect_err("it never says that");
+        let lost = channel.take(victim, Tag(1), soon()).expect_err("it never says that");
         return format!("{lost:?}");
     }
     // All have begun, and have had something to say, before anything happens.
-    for to in 0..wire.ranks() {
-        wire.send(to, Tag(0), vec![0; 1 << 20]).expect("all are there");
+    for to in 0..channel.ranks() {
+        channel.send(to, Tag(0), vec![0; 1 << 20]).expect("all are there");
     }
-    for from in 0..wire.ranks() {
-        wire.take(from, Tag(0), soon()).expect("all are there");
+    for from in 0..channel.ranks() {
+        channel.take(from, Tag(0), soon()).expect("all are there");
     }
-    wire.send(victim, Tag(2), Vec::new()).expect("all are there");
-    if wire.rank() == victim {
-        for from in 0..wire.ranks() {
-            wire.take(from, Tag(2), soon()).expect("all are there");
+    channel.send(victim, Tag(2), Vec::new()).expect("all are there");
+    if channel.rank() == victim {
+        for from in 0..channel.ranks() {
+            channel.take(from, Tag(2), soon()).expect("all are there");
         }
         match role {
             "exits" => std::process::exit(3),
             "panics" => panic!("as it is meant to"),
             "fails" => {
-                wire.abort(Broken { rank: victim, why: Lost::Failed("no memory".to_owned()) });
+                channel.abort(RankLoss {
+                    rank: victim,
+                    why: LossReason::Failed("no memory".to_owned()),
+                });
                 std::process::exit(3);
             }
             _ => println!("\n@ready"),
         }
     }
-    let lost = wire.take(victim, Tag(1), soon()).expect_err("it never says that");
+    let lost = channel.take(victim, Tag(1), soon()).expect_err("it never says that");
     format!("{lost:?}")
 }
 
@@ -142,7 +145,7 @@ fn start(
     (rank, ranks): (usize, usize),
     (place, token): Place<'_>,
     (role, victim): (&str, usize),
-    meeting: usize,
+    rendezvous: usize,
 ) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("a program"));
     command.args([
@@ -157,7 +160,7 @@ fn start(
             ("WORLD_SIZE", ranks),
             ("LOCAL_RANK", rank),
             (VICTIM, victim),
-            (MEETING, meeting),
+            (MEETING, rendezvous),
         ]
         .map(text),
     );

@@ -1,23 +1,25 @@
 //! Ranks that meet, and those that cannot.
 
-use super::{Meeting, come, job, limits, place, same_error, saying};
+use super::{Rendezvous, come, job, limits, place, same_error, saying};
 use crate::WorldError;
-use crate::error::Lost;
+use crate::error::LossReason;
 use crate::tcp::answer::Answer;
 use crate::tcp::hello::Greeting;
 use crate::tcp::node::Node;
-use crate::tcp::{Address, Fact, Hello, Job, Limits, Met, guest, host, meet, meet_at};
+use crate::tcp::{
+    Address, Fact, Hello, Job, Limits, RendezvousOutcome, guest, host, meet, meet_at,
+};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Limits of a meeting to which somebody does not come.
-fn short(meeting: u64) -> Limits {
-    Limits { meeting: Duration::from_millis(meeting), ..limits() }
+fn short(rendezvous: u64) -> Limits {
+    Limits { rendezvous: Duration::from_millis(rendezvous), ..limits() }
 }
 
-fn refusal(met: Meeting) -> String {
+fn refusal(met: Rendezvous) -> String {
     match met {
         Err(WorldError::Rendezvous { reason, .. }) => reason,
         other => panic!("{other:?}"),
@@ -208,7 +210,7 @@ fn a_rank_that_cannot_take_part_says_so_to_all() {
         let hello = |rank| Hello { failure: failure(rank), ..Hello::default() };
         let those: Vec<_> = (0..3).map(|rank| (job(rank, 3, &address), hello(rank))).collect();
         let error = same_error(come(listener, &those, &limits()));
-        let why = Lost::Failed("NCCL was not found".to_owned());
+        let why = LossReason::Failed("NCCL was not found".to_owned());
         assert_eq!(
             error,
             WorldError::RankLost { rank: failed, doing: "meeting the others".to_owned(), why }
@@ -387,16 +389,17 @@ fn one_that_was_heard_is_told_soon_that_rank_0_is_gone() {
         let mut stream = hears(&listener);
         drop(listener);
         if half {
-            let welcome = Answer::Welcome(Met { said: Vec::new(), payload: vec![0; 99] });
+            let welcome =
+                Answer::Welcome(RendezvousOutcome { said: Vec::new(), payload: vec![0; 99] });
             let welcome = welcome.encode().expect("it is short");
             stream.write_all(&welcome[..welcome.len() / 2]).expect("it is heard");
         }
         let began = Instant::now();
         drop(stream);
         let error = guest.join().expect("no panic").map(|_| ()).expect_err("there is no world");
-        assert!(began.elapsed() < limits().meeting / 3, "{:?}", began.elapsed());
+        assert!(began.elapsed() < limits().rendezvous / 3, "{:?}", began.elapsed());
         let doing = "meeting the others, of whom rank 2 was missing".to_owned();
-        assert_eq!(error, WorldError::RankLost { rank: 0, doing, why: Lost::Gone });
+        assert_eq!(error, WorldError::RankLost { rank: 0, doing, why: LossReason::Gone });
     }
 }
 
@@ -410,7 +413,7 @@ fn one_that_was_heard_is_told_when_rank_0_stands_still() {
     let error = guest.join().expect("no panic").map(|_| ()).expect_err("there is no world");
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     let WorldError::RankLost { rank: 0, why, .. } = error else { panic!("{error}") };
-    assert_eq!(why, Lost::Late(Duration::from_millis(400)));
+    assert_eq!(why, LossReason::Late(Duration::from_millis(400)));
     drop(stream);
 }
 

@@ -71,7 +71,7 @@ fn garbage_disturbs_no_meeting() {
 
 #[test]
 fn one_that_speaks_slowly_is_heard_out_and_one_that_does_not_end_is_not() {
-    let limits = Limits { meeting: Duration::from_millis(800), ..limits() };
+    let limits = Limits { rendezvous: Duration::from_millis(800), ..limits() };
     let (listener, address) = place();
     let (host, closed) = thread::scope(|scope| {
         let host = scope
@@ -101,7 +101,7 @@ fn one_that_speaks_slowly_is_heard_out_and_one_that_does_not_end_is_not() {
 fn one_of_an_earlier_job_is_sent_away_and_the_job_goes_on() {
     for token in ["an earlier job", ""] {
         let (listener, address) = place();
-        let short = Limits { meeting: Duration::from_millis(300), ..limits() };
+        let short = Limits { rendezvous: Duration::from_millis(300), ..limits() };
         let stale = Job { token: token.to_owned(), ..job(1, 3, &address) };
         let (stale, met) = thread::scope(|scope| {
             let host = scope.spawn(|| {
@@ -132,12 +132,12 @@ fn nobody_comes_in_once_all_have_met() {
     let met = come(listener, &those, &limits());
     assert!(met.iter().all(Result::is_ok));
     let began = Instant::now();
-    let short = Limits { meeting: Duration::from_millis(200), ..limits() };
+    let short = Limits { rendezvous: Duration::from_millis(200), ..limits() };
     assert!(meet(&job(1, 2, &address), &Hello::default(), &short).is_err());
     assert!(began.elapsed() < Duration::from_secs(2));
     // Those that are in it do not know of it.
-    for (wire, _) in met.iter().flatten() {
-        assert_eq!(crate::channel::Wire::broken(wire), None);
+    for (channel, _) in met.iter().flatten() {
+        assert_eq!(crate::channel::Channel::broken(channel), None);
     }
 }
 

@@ -1,11 +1,12 @@
 //! Each element is somebody's, and layouts are read as they are printed.
 
-use super::{cut, layout};
+use super::{cut, distribution};
 use crate::plan::*;
 use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
 
 /// Any layout that can be said, of any extents: most are for no number of ranks.
-fn anything() -> impl Strategy<Value = Layout> {
+fn anything() -> impl Generator<Value = Distribution> {
     let number = || prop_oneof![0..9_usize, any::<usize>()];
     let pair = move || [number(), number()];
     let cut = || {
@@ -19,67 +20,67 @@ fn anything() -> impl Strategy<Value = Layout> {
         cut().prop_map(Split::Cols),
         grid.prop_map(|(ranks, patch, down, cuts)| Split::Grid { ranks, patch, down, cuts }),
     ];
-    (pair(), split).prop_map(|([rows, cols], split)| Layout { rows, cols, split })
+    (pair(), split).prop_map(|([rows, cols], split)| Distribution { rows, cols, split })
 }
 
 proptest! {
     #[test]
-    fn a_layout_is_read_as_it_is_printed(layout in anything()) {
-        let text = layout.to_string();
-        prop_assert_eq!(text.parse::<Layout>(), Ok(layout), "{}", text);
+    fn a_layout_is_read_as_it_is_printed(distribution in anything()) {
+        let text = distribution.to_string();
+        prop_assert_eq!(text.parse::<Distribution>(), Ok(distribution), "{}", text);
     }
 
     #[test]
-    fn whatever_is_said_of_a_layout_is_answered(layout in anything(), ranks in 0..20_usize) {
-        if let Ok(shards) = layout.shards(ranks) {
+    fn whatever_is_said_of_a_layout_is_answered(distribution in anything(), ranks in 0..20_usize) {
+        if let Ok(shards) = distribution.shards(ranks) {
             prop_assert_eq!(shards.len(), ranks);
-            prop_assert!(shards.iter().all(|shard| layout.all().contains(shard)));
+            prop_assert!(shards.iter().all(|shard| distribution.all().contains(shard)));
         }
     }
 
     #[test]
     fn what_is_no_layout_is_not_taken_for_one(text in "[0-9x ]{0,12}(whole|rows|cols|grid|down|patch)?[0-9x/,\\[\\] a-z]{0,16}") {
-        match text.parse::<Layout>() {
+        match text.parse::<Distribution>() {
             // Whatever is taken prints, and is read, as itself.
-            Ok(layout) => prop_assert_eq!(layout.to_string().parse(), Ok(layout)),
-            Err(error) => prop_assert_eq!(error, LayoutError::Text(text)),
+            Ok(distribution) => prop_assert_eq!(distribution.to_string().parse(), Ok(distribution)),
+            Err(error) => prop_assert_eq!(error, DistributionError::Text(text)),
         }
     }
 
     #[test]
     fn garbage_is_refused(text in "\\PC*") {
-        if let Ok(layout) = text.parse::<Layout>() {
-            prop_assert_eq!(layout.to_string().parse(), Ok(layout));
+        if let Ok(distribution) = text.parse::<Distribution>() {
+            prop_assert_eq!(distribution.to_string().parse(), Ok(distribution));
         }
     }
 
     #[test]
     fn shards_have_each_element_once(
-        (layout, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
-            .prop_flat_map(|(rows, cols, ranks)| (layout(rows, cols, ranks), Just(ranks)))
+        (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
+            .prop_flat_map(|(rows, cols, ranks)| (distribution(rows, cols, ranks), Just(ranks)))
     ) {
-        let shards = layout.shards(ranks).unwrap();
+        let shards = distribution.shards(ranks).unwrap();
         prop_assert_eq!(shards.len(), ranks);
-        let each = match layout.split {
+        let each = match distribution.split {
             Split::Whole => ranks,
             _ => 1,
         };
-        for row in 0..layout.rows {
-            for col in 0..layout.cols {
+        for row in 0..distribution.rows {
+            for col in 0..distribution.cols {
                 let has = |shard: &&Block| shard.rows.contains(&row) && shard.cols.contains(&col);
-                prop_assert_eq!(shards.iter().filter(has).count(), each, "[{}, {}] of {}", row, col, layout);
+                prop_assert_eq!(shards.iter().filter(has).count(), each, "[{}, {}] of {}", row, col, distribution);
             }
         }
     }
 
     #[test]
     fn of_the_transpose_each_rank_has_the_transpose(
-        (layout, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
-            .prop_flat_map(|(rows, cols, ranks)| (layout(rows, cols, ranks), Just(ranks)))
+        (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
+            .prop_flat_map(|(rows, cols, ranks)| (distribution(rows, cols, ranks), Just(ranks)))
     ) {
-        let turned: Vec<_> = layout.shards(ranks).unwrap().iter().map(Block::t).collect();
-        prop_assert_eq!(layout.t().shards(ranks).unwrap(), turned);
-        prop_assert_eq!(layout.t().t(), layout);
+        let turned: Vec<_> = distribution.shards(ranks).unwrap().iter().map(Block::t).collect();
+        prop_assert_eq!(distribution.t().shards(ranks).unwrap(), turned);
+        prop_assert_eq!(distribution.t().t(), distribution);
     }
 
     /// Ranks of a patch follow one another, and so do patches, whichever way that is.
@@ -90,9 +91,9 @@ proptest! {
         let of = |ranks, patch, cuts| Split::Grid { ranks, patch, down: is_down, cuts };
         let cuts = [Cut::EVEN, Cut::EVEN];
         let ranks = [down * high, across * wide];
-        let layout = |split| Layout { split, ..Layout::whole(ranks[0], ranks[1]) };
-        let shards = layout(of(ranks, [high, wide], cuts.clone())).shards(ranks[0] * ranks[1]).unwrap();
-        let patches = layout(of([down, across], [1, 1], cuts)).shards(down * across).unwrap();
+        let distribution = |split| Distribution { split, ..Distribution::whole(ranks[0], ranks[1]) };
+        let shards = distribution(of(ranks, [high, wide], cuts.clone())).shards(ranks[0] * ranks[1]).unwrap();
+        let patches = distribution(of([down, across], [1, 1], cuts)).shards(down * across).unwrap();
         for (patch, ranks) in patches.iter().zip(shards.chunks(high * wide)) {
             let all = ranks.iter().fold(Block::new(0..0, 0..0), |all, shard| all.with(shard));
             prop_assert_eq!(&all, patch);
@@ -104,18 +105,18 @@ proptest! {
     /// Who has what is found by place as it is by rank.
     #[test]
     fn who_has_a_block_is_found(
-        (layout, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
-            .prop_flat_map(|(rows, cols, ranks)| (layout(rows, cols, ranks), Just(ranks))),
+        (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
+            .prop_flat_map(|(rows, cols, ranks)| (distribution(rows, cols, ranks), Just(ranks))),
         (row, col, height, width) in (0..20_usize, 0..20_usize, 0..9_usize, 0..9_usize),
         asks in 0..12_usize,
     ) {
         let asks = asks % ranks;
         let block = Block::new(row..row + height, col..col + width);
-        let deal = layout.deal(ranks).unwrap();
-        let mut found: Vec<_> = deal.of(&block, asks).collect();
+        let deal = distribution.deal(ranks).unwrap();
+        let mut found: Vec<_> = deal.owners_of(&block, asks).collect();
         found.sort_by_key(|(rank, _)| *rank);
-        let shards = layout.shards(ranks).unwrap().into_iter().enumerate();
-        let has = shards.filter(|(rank, _)| layout.split != Split::Whole || *rank == asks);
+        let shards = distribution.shards(ranks).unwrap().into_iter().enumerate();
+        let has = shards.filter(|(rank, _)| distribution.split != Split::Whole || *rank == asks);
         let parts = has.map(|(rank, shard)| (rank, shard.and(&block)));
         let expected: Vec<_> = parts.filter(|(_, part)| !part.is_empty()).collect();
         prop_assert_eq!(found, expected);
@@ -128,8 +129,8 @@ proptest! {
         unit in prop_oneof![1..9_usize, any::<usize>().prop_map(|unit| unit.max(1)), usize::MAX - 5..=usize::MAX],
         ranks in 1..600_usize,
     ) {
-        let layout = Layout { split: Split::Cols(Cut::Even(unit)), ..Layout::whole(1, len) };
-        let shards = layout.shards(ranks).unwrap();
+        let distribution = Distribution { split: Split::Cols(Cut::Even(unit)), ..Distribution::whole(1, len) };
+        let shards = distribution.shards(ranks).unwrap();
         prop_assert_eq!(shards.len(), ranks);
         let mut end = 0;
         for shard in &shards {
@@ -147,12 +148,12 @@ proptest! {
     /// No two of disjoint blocks overlap, and one that has an element of any of them does.
     #[test]
     fn blocks_that_overlap_are_found(
-        (layout, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
-            .prop_flat_map(|(rows, cols, ranks)| (layout(rows, cols, ranks), Just(ranks))),
+        (distribution, ranks) in (0..20_usize, 0..20_usize, 1..=12_usize)
+            .prop_flat_map(|(rows, cols, ranks)| (distribution(rows, cols, ranks), Just(ranks))),
         order in any::<u64>(),
         (row, col, height, width) in (0..20_usize, 0..20_usize, 0..4_usize, 0..4_usize),
     ) {
-        let mut shards = layout.shards(if layout.split == Split::Whole { 1 } else { ranks }).unwrap();
+        let mut shards = distribution.shards(if distribution.split == Split::Whole { 1 } else { ranks }).unwrap();
         fastrand::Rng::with_seed(order).shuffle(&mut shards);
         let mut blocks: Vec<&Block> = shards.iter().collect();
         prop_assert_eq!(block::overlap(&blocks), None);
@@ -171,10 +172,10 @@ proptest! {
         (extent, cut) in (0..9_usize).prop_flat_map(|extent| (Just(extent), cut(extent, 4))),
         more in 1..9_usize,
     ) {
-        let of = |extent| Layout { split: Split::Rows(cut.clone()), ..Layout::whole(extent, 2) }.shards(4);
+        let of = |extent| Distribution { split: Split::Rows(cut.clone()), ..Distribution::whole(extent, 2) }.shards(4);
         prop_assert!(of(extent).is_ok());
         if let Cut::Lengths(_) = cut {
-            let fault = LayoutError::Sum { what: "rows", sum: extent, extent: extent + more };
+            let fault = DistributionError::Sum { what: "rows", sum: extent, extent: extent + more };
             prop_assert_eq!(of(extent + more), Err(fault));
         }
     }
@@ -183,8 +184,9 @@ proptest! {
 /// Each fault names what was given.
 #[test]
 fn layouts_that_are_not_for_these_ranks() {
-    let of =
-        |text: &str, ranks| text.parse::<Layout>().unwrap().shards(ranks).unwrap_err().to_string();
+    let of = |text: &str, ranks| {
+        text.parse::<Distribution>().unwrap().shards(ranks).unwrap_err().to_string()
+    };
     assert_eq!(of("4x4 rows", 0), "a matrix cannot be dealt out to 0 ranks");
     assert!(of("4x4 rows/0", 2).contains("multiples of 0"));
     assert_eq!(

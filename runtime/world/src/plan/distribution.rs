@@ -13,27 +13,27 @@ use thiserror::Error;
 /// and parses: `4096x1024 rows/128`.
 ///
 /// ```
-/// use gemm_world::plan::Layout;
+/// use gemm_world::plan::Distribution;
 ///
-/// let layout: Layout = "1000x64 rows/128".parse()?;
-/// let rows: Vec<_> = layout.shards(3)?.into_iter().map(|shard| shard.rows).collect();
+/// let distribution: Distribution = "1000x64 rows/128".parse()?;
+/// let rows: Vec<_> = distribution.shards(3)?.into_iter().map(|shard| shard.rows).collect();
 /// assert_eq!(rows, [0..256, 256..640, 640..1000]);
-/// assert_eq!(layout.to_string(), "1000x64 rows/128");
-/// # Ok::<(), gemm_world::plan::LayoutError>(())
+/// assert_eq!(distribution.to_string(), "1000x64 rows/128");
+/// # Ok::<(), gemm_world::plan::DistributionError>(())
 /// ```
 ///
 /// An array is a matrix of one row: its elements are dealt out by columns, here in consecutive parts at multiples of 256.
 ///
 /// ```
-/// # use gemm_world::plan::{Cut, Layout, Split};
-/// let layout = Layout { split: Split::Cols(Cut::Even(256)), ..Layout::whole(1, 1000) };
-/// assert_eq!(layout.to_string(), "1x1000 cols/256");
-/// let elements: Vec<_> = layout.shards(2)?.into_iter().map(|shard| shard.cols).collect();
+/// # use gemm_world::plan::{Cut, Distribution, Split};
+/// let distribution = Distribution { split: Split::Cols(Cut::Even(256)), ..Distribution::whole(1, 1000) };
+/// assert_eq!(distribution.to_string(), "1x1000 cols/256");
+/// let elements: Vec<_> = distribution.shards(2)?.into_iter().map(|shard| shard.cols).collect();
 /// assert_eq!(elements, [0..512, 512..1000]);
-/// # Ok::<(), gemm_world::plan::LayoutError>(())
+/// # Ok::<(), gemm_world::plan::DistributionError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layout {
+pub struct Distribution {
     /// Rows of the whole matrix.
     pub rows: usize,
     /// Columns of the whole matrix.
@@ -76,7 +76,7 @@ pub enum Cut {
 
 /// Why a layout is none, or none for so many ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum LayoutError {
+pub enum DistributionError {
     /// A text that is no layout.
     #[error(
         "`{0}` is no layout: write the extents and how they are split, `4096x1024 whole`, `… rows`, `… cols/128`, \
@@ -137,9 +137,9 @@ impl Cut {
         what: &'static str,
         extent: usize,
         parts: usize,
-    ) -> Result<Vec<Range<usize>>, LayoutError> {
+    ) -> Result<Vec<Range<usize>>, DistributionError> {
         match self {
-            Self::Even(0) => Err(LayoutError::Unit),
+            Self::Even(0) => Err(DistributionError::Unit),
             Self::Even(unit) => {
                 let units = extent.div_ceil(*unit) as u128;
                 // Neither the product of two extents nor that of a number and its unit is always a `usize`.
@@ -150,12 +150,16 @@ impl Cut {
                 Ok((0..parts).map(|part| end(part)..end(part + 1)).collect())
             }
             Self::Lengths(lengths) if lengths.len() != parts => {
-                Err(LayoutError::Lengths { what, lengths: lengths.len(), parts })
+                Err(DistributionError::Lengths { what, lengths: lengths.len(), parts })
             }
             Self::Lengths(lengths) => {
                 let sum = lengths.iter().try_fold(0_usize, |sum, length| sum.checked_add(*length));
                 if sum != Some(extent) {
-                    return Err(LayoutError::Sum { what, sum: sum.unwrap_or(usize::MAX), extent });
+                    return Err(DistributionError::Sum {
+                        what,
+                        sum: sum.unwrap_or(usize::MAX),
+                        extent,
+                    });
                 }
                 let mut start = 0;
                 let part = |length: &usize| {
@@ -169,7 +173,7 @@ impl Cut {
     }
 }
 
-impl Layout {
+impl Distribution {
     /// Every rank has all of it.
     pub fn whole(rows: usize, cols: usize) -> Self {
         Self { rows, cols, split: Split::Whole }
@@ -194,14 +198,14 @@ impl Layout {
     /// less of what the ranks of a row or of a column need of one another comes from other hosts.
     ///
     /// ```
-    /// use gemm_world::plan::Layout;
+    /// use gemm_world::plan::Distribution;
     ///
     /// // Two hosts with four ranks each: the second one has the right half.
-    /// let layout = Layout::patches(8, 8, [2, 4], [2, 2]);
-    /// let shards = layout.shards(8)?;
+    /// let distribution = Distribution::patches(8, 8, [2, 4], [2, 2]);
+    /// let shards = distribution.shards(8)?;
     /// assert!(shards[4..].iter().all(|shard| shard.cols.start >= 4));
-    /// assert_eq!(layout.to_string(), "8x8 grid 2x4 patch 2x2");
-    /// # Ok::<(), gemm_world::plan::LayoutError>(())
+    /// assert_eq!(distribution.to_string(), "8x8 grid 2x4 patch 2x2");
+    /// # Ok::<(), gemm_world::plan::DistributionError>(())
     /// ```
     pub fn patches(rows: usize, cols: usize, ranks: [usize; 2], patch: [usize; 2]) -> Self {
         let cuts = [Cut::EVEN, Cut::EVEN];
@@ -211,15 +215,15 @@ impl Layout {
     /// How the transpose is dealt out, of which each rank has the transpose of what it has of the matrix.
     ///
     /// ```
-    /// use gemm_world::plan::Layout;
+    /// use gemm_world::plan::Distribution;
     ///
-    /// assert_eq!(Layout::rows(8, 4).t(), Layout::cols(4, 8));
-    /// let grid = Layout::grid(8, 6, [2, 3]);
+    /// assert_eq!(Distribution::rows(8, 4).t(), Distribution::cols(4, 8));
+    /// let grid = Distribution::grid(8, 6, [2, 3]);
     /// assert_eq!(grid.t().to_string(), "6x8 grid 3x2 down");
     /// for (block, of_transpose) in grid.shards(6)?.iter().zip(grid.t().shards(6)?) {
     ///     assert_eq!(of_transpose, block.t());
     /// }
-    /// # Ok::<(), gemm_world::plan::LayoutError>(())
+    /// # Ok::<(), gemm_world::plan::DistributionError>(())
     /// ```
     #[must_use]
     pub fn t(&self) -> Self {
@@ -250,17 +254,17 @@ impl Layout {
     /// What each of so many ranks has.
     ///
     /// # Errors
-    /// [`LayoutError`] where it is not for so many.
-    pub fn shards(&self, ranks: usize) -> Result<Vec<Block>, LayoutError> {
+    /// [`DistributionError`] where it is not for so many.
+    pub fn shards(&self, ranks: usize) -> Result<Vec<Block>, DistributionError> {
         let deal = self.deal(ranks)?;
         Ok((0..ranks).map(|rank| deal.shard(rank)).collect())
     }
 
     /// The same, to be looked at by place.
-    pub(super) fn deal(&self, ranks: usize) -> Result<Deal, LayoutError> {
+    pub(super) fn deal(&self, ranks: usize) -> Result<Deal, DistributionError> {
         let Self { rows, cols, split } = self;
         if ranks == 0 {
-            return Err(LayoutError::Nobody);
+            return Err(DistributionError::Nobody);
         }
         let rows_of = |cut: &Cut, parts| cut.parts("rows", *rows, parts);
         let cols_of = |cut: &Cut, parts| cut.parts("columns", *cols, parts);
@@ -271,12 +275,12 @@ impl Layout {
             Split::Cols(cut) => deal(rows_of(&Cut::EVEN, 1)?, cols_of(cut, ranks)?, Some([1, 1])),
             Split::Grid { ranks: grid @ [down, across], patch, down: is_down, cuts } => {
                 if down.checked_mul(*across) != Some(ranks) {
-                    return Err(LayoutError::Grid { ranks: *grid, has: ranks });
+                    return Err(DistributionError::Grid { ranks: *grid, has: ranks });
                 }
                 // Neither of them is 0: there are ranks.
                 if down.checked_rem(patch[0]) != Some(0) || across.checked_rem(patch[1]) != Some(0)
                 {
-                    return Err(LayoutError::Patch { ranks: *grid, patch: *patch });
+                    return Err(DistributionError::Patch { ranks: *grid, patch: *patch });
                 }
                 let (rows, cols) = (rows_of(&cuts[0], *down)?, cols_of(&cuts[1], *across)?);
                 Deal { down: *is_down, ..deal(rows, cols, Some(*patch)) }

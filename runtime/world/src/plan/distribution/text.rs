@@ -1,10 +1,10 @@
 //! Layouts as text: `4096x1024 grid 2x4 rows/128 cols`.
 
-use super::{Cut, Layout, LayoutError, Split};
+use super::{Cut, Distribution, DistributionError, Split};
 use std::fmt;
 use std::str::FromStr;
 
-impl fmt::Display for Layout {
+impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{} {}", self.rows, self.cols, self.split)
     }
@@ -43,11 +43,11 @@ impl fmt::Display for Cut {
     }
 }
 
-impl FromStr for Layout {
-    type Err = LayoutError;
+impl FromStr for Distribution {
+    type Err = DistributionError;
 
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let wrong = || LayoutError::Text(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, DistributionError> {
+        let wrong = || DistributionError::Text(text.to_owned());
         let mut words = text.split_ascii_whitespace().peekable();
         let [rows, cols] = words.next().and_then(pair).ok_or_else(wrong)?;
         let split = match words.next().ok_or_else(wrong)? {

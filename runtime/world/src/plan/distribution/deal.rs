@@ -1,6 +1,6 @@
 //! The blocks of a layout, and who has them.
 
-use crate::plan::{Block, Side};
+use crate::plan::{Block, Factor};
 use std::ops::Range;
 
 /// The blocks of a layout, as rows and columns of them.
@@ -51,10 +51,10 @@ impl Deal {
     }
 
     /// Where shards begin and end along what becomes rows of C, of A, or columns, of B: in order.
-    pub(in crate::plan) fn cuts(&self, side: Side) -> Vec<usize> {
-        let parts = match side {
-            Side::A => &self.rows,
-            Side::B => &self.cols,
+    pub(in crate::plan) fn cuts(&self, factor: Factor) -> Vec<usize> {
+        let parts = match factor {
+            Factor::A => &self.rows,
+            Factor::B => &self.cols,
         };
         let mut cuts: Vec<usize> = parts.iter().flat_map(|part| [part.start, part.end]).collect();
         cuts.dedup();
@@ -62,7 +62,7 @@ impl Deal {
     }
 
     /// Who has what of a block, for a rank that asks: itself where everybody has it. Nobody has nothing.
-    pub(in crate::plan) fn of(
+    pub(in crate::plan) fn owners_of(
         &self,
         needed: &Block,
         asks: usize,
