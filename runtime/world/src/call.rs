@@ -240,7 +240,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let all_are_ready = collective.agree_on(&agreed, is_ready)?;
         let Selection { schedule, chosen, estimate, asks_late } = rank.picked(&mut known)?;
         let mut work = || -> Result<_> {
-            let kernels = Kernels::new(rank, &collective, &known, (a, b, &*c), asks_late)?;
+            let kernels = Kernels::new(rank, &collective, &known, a, b, c, asks_late)?;
             let is_ready = all_are_ready && !kernels.are_others();
             let mut parts = ProductParts { kernels, given: &given, launches: Vec::new() };
             let product =

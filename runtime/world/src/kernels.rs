@@ -62,7 +62,9 @@ impl<'k, E: Operands> Kernels<'k, E> {
         rank: &mut Rank,
         collective: &'k CollectiveContext,
         known: &'k CachedProduct,
-        (a, b, c): (&'k Sharded, &'k Sharded, &Sharded),
+        a: &'k Sharded,
+        b: &'k Sharded,
+        c: &Sharded,
         late: bool,
     ) -> Result<Self> {
         let CachedProduct { spec, is_made_for, transposition, kernels, .. } = known;

@@ -45,7 +45,7 @@ pub use memory::Memory;
 use crate::WorldError;
 
 /// What calls here return.
-pub type Result<T, E = WorldError> = std::result::Result<T, E>;
+pub type NcclResult<T, E = WorldError> = Result<T, E>;
 
 /// Whether the environment switches NVLink multicast off (`NCCL_NVLS_ENABLE=0`). Machines that are shared need that, so
 /// tests on GPUs do not start where this is false. Processes that are started have to inherit the variable.

@@ -206,7 +206,7 @@ impl<T, R> ShardedReduce<'_, T, R> {
                 None => collective.telling(cut.runs(rank, line, &given))?,
                 early => early,
             };
-            let folded = cut.gathered(rank, (&collective, is_loaded), line, (partials, results));
+            let folded = cut.gathered(rank, &collective, is_loaded, line, partials, results);
             collective.telling(folded)?;
         }
         known.is_loaded = true;
@@ -345,9 +345,11 @@ impl ReductionPlan {
     fn gathered(
         &self,
         rank: &mut Rank,
-        (collective, is_loaded): (&CollectiveContext, bool),
+        collective: &CollectiveContext,
+        is_loaded: bool,
         line: &str,
-        (partials, results): (Option<PartialBuffers>, &mut [AnyOutput<'_>]),
+        partials: Option<PartialBuffers>,
+        results: &mut [AnyOutput<'_>],
     ) -> Result<()> {
         let (Some(partials), Some(PartialsPlan { elems, has, needed })) =
             (partials, &self.partials)

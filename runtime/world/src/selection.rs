@@ -123,9 +123,14 @@ impl Rank {
         let asks_late = asks_late(spec, &distributions, self.ranks())?;
         let strategy = if asks_late { Some(Strategy::Sequential) } else { said.strategy };
         let takes_pitches = spec.pitched || known.is_made_for || sums_alike(spec);
-        let of_kernel = (line.as_str(), takes_pitches);
-        let (schedule, chosen) =
-            self.schedule((distributions, *transposition), strategy, of_kernel, &known.machine)?;
+        let (schedule, chosen) = self.schedule(
+            distributions,
+            *transposition,
+            strategy,
+            line,
+            takes_pitches,
+            &known.machine,
+        )?;
         let estimate = schedule.estimate(&known.machine);
         let (schedule, chosen) = (Arc::new(schedule), chosen.map(Arc::new));
         let picked = Selection { schedule, chosen, estimate, asks_late };
@@ -136,9 +141,11 @@ impl Rank {
     /// kernel that does not take matrices with padding is given none.
     fn schedule(
         &self,
-        (distributions, transposition): (Distributions, Transposition),
+        distributions: Distributions,
+        transposition: Transposition,
         strategy: Option<Strategy>,
-        (line, takes_pitches): (&str, bool),
+        line: &str,
+        takes_pitches: bool,
         machine: &Machine,
     ) -> Result<(VerifiedSchedule, Option<ScheduleChoice>), WorldError> {
         let ranks = self.ranks();

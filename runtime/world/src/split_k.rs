@@ -91,19 +91,36 @@ impl ShardedCall<'_> {
                 &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
             ));
         }
-        let owners = owners((&distributions, transposition, &of_all), rank.ranks(), &ranges)?;
-        let made = by_ranges(rank, &collective, (&spec, &ranges, &owners), (a, b, c));
+        let owners = owners(&distributions, transposition, &of_all, rank.ranks(), &ranges)?;
+        let made = by_ranges(
+            rank,
+            &collective,
+            &SplitPlan { spec: &spec, ranges: &ranges, owners: &owners },
+            a,
+            b,
+            c,
+        );
         collective.telling(made)
     }
+}
+
+/// The ranges of K of a product, and the rank that has each.
+struct SplitPlan<'p> {
+    spec: &'p SgemmSpec,
+    ranges: &'p [Range<usize>],
+    owners: &'p [usize],
 }
 
 /// The same, when all ranks have agreed, and it is known who has which ranges.
 fn by_ranges(
     rank: &Rank,
     collective: &CollectiveContext,
-    (spec, ranges, owners): (&SgemmSpec, &[Range<usize>], &[usize]),
-    (a, b, c): (&Sharded, &Sharded, &mut Sharded),
+    plan: &SplitPlan<'_>,
+    a: &Sharded,
+    b: &Sharded,
+    c: &mut Sharded,
 ) -> Result<()> {
+    let SplitPlan { spec, ranges, owners } = *plan;
     let (m, n) = (c.distribution().rows, c.distribution().cols);
     let own = rank.number();
     let mine: Range<usize> = match owners.iter().position(|of| *of == own) {
@@ -115,8 +132,8 @@ fn by_ranges(
     let device = rank.device().clone();
     let sums = Sums { ranges, mine: mine.clone(), m, n };
     let mut sent = device.alloc(sums.len(mine.len(), m, n)?)?;
-    for (nth, range) in mine.clone().enumerate() {
-        sums.multiply(rank, spec, (a, b), (range, nth), &mut sent)?;
+    for range in mine.clone() {
+        sums.multiply(rank, spec, a, b, range, &mut sent)?;
     }
     let kept = c.block().clone();
     let got = device.alloc(sums.len(ranges.len(), kept.rows.len(), kept.cols.len())?)?;
@@ -192,7 +209,9 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
 
 /// Which rank has each range.
 fn owners(
-    (distributions, transposition, of_all): (&Distributions, Transposition, &str),
+    distributions: &Distributions,
+    transposition: Transposition,
+    of_all: &str,
     ranks: usize,
     ranges: &[Range<usize>],
 ) -> Result<Vec<usize>> {
@@ -260,8 +279,9 @@ impl Sums<'_> {
         &self,
         rank: &Rank,
         spec: &SgemmSpec,
-        (a, b): (&Sharded, &Sharded),
-        (range, nth): (usize, usize),
+        a: &Sharded,
+        b: &Sharded,
+        range: usize,
         to: &mut Buffer,
     ) -> Result<()> {
         let (terms, m, n) = (&self.ranges[range], self.m, self.n);
@@ -276,6 +296,7 @@ impl Sums<'_> {
         let spec = spec.clone().split_k(Split::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
         let kernel = SgemmKernel::kept(&spec, rank.device())?;
+        let nth = range - self.mine.start;
         let mut to = to.slice_mut(nth * m * n..(nth + 1) * m * n)?;
         kernel.call(rank.device()).launch(&of_a, &of_b, &mut MatrixMut::new(&mut to, m, n)?)?;
         Ok(())

@@ -1,7 +1,7 @@
 //! How communicators are given up.
 
 use super::functions::Handle;
-use super::{Communicator, Library, Result};
+use super::{Communicator, Library, NcclResult};
 use std::sync::Arc;
 
 /// Aborts the communicators of several ranks of this process at once; one after the other may wait for ever for those that
@@ -11,7 +11,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The first [`WorldError::Nccl`](crate::WorldError::Nccl); all communicators are gone all the same.
-pub fn abort_all(mut communicators: Vec<Communicator>) -> Result<()> {
+pub fn abort_all(mut communicators: Vec<Communicator>) -> NcclResult<()> {
     let mut outcome = Ok(());
     while let Some(first) = communicators.first() {
         let library = Arc::clone(first.library());
@@ -25,7 +25,7 @@ pub fn abort_all(mut communicators: Vec<Communicator>) -> Result<()> {
 
 /// Aborts what handles stand for, which are not to be used again.
 #[allow(unsafe_code, reason = "calls of the C library")]
-pub(super) fn abort_in_one_group(library: &Library, handles: &[Handle]) -> Result<()> {
+pub(super) fn abort_in_one_group(library: &Library, handles: &[Handle]) -> NcclResult<()> {
     let (functions, doing) = (&library.functions, "giving up");
     // SAFETY: there is no precondition.
     let started = library.done(doing, unsafe { (functions.group_start)() });

@@ -4,7 +4,7 @@ use super::abort::abort_in_one_group;
 use super::config::Config;
 use super::doing::{self, Doing};
 use super::functions::{Code, Functions, Handle, SUCCESS, Stream, UniqueId};
-use super::{Library, Result};
+use super::{Library, NcclResult};
 use crate::WorldError;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -15,7 +15,7 @@ use std::{fmt, ptr, thread};
 
 /// What is asked while NCCL is waited for: whether to go on waiting. An error ends the wait, as when a rank is known to be
 /// lost.
-pub type KeepGoing<'a> = &'a mut dyn FnMut() -> Result<()>;
+pub type KeepGoing<'a> = &'a mut dyn FnMut() -> NcclResult<()>;
 
 /// One rank's end of what connects all of them. Where it is dropped before it is finished, it is aborted.
 ///
@@ -57,7 +57,7 @@ impl Communicator {
         ranks: usize,
         rank: usize,
         max_ctas: Option<i32>,
-    ) -> Result<Self> {
+    ) -> NcclResult<Self> {
         let doing = Doing::Connect;
         let (count, place) = match (c_int::try_from(ranks), c_int::try_from(rank)) {
             (Ok(count), Ok(place)) if place < count => (count, place),
@@ -109,7 +109,7 @@ impl Communicator {
     ///
     /// # Errors
     /// [`WorldError::Nccl`], after which the communicator is good for nothing but to be aborted.
-    pub fn progress(&self) -> Result<bool> {
+    pub fn progress(&self) -> NcclResult<bool> {
         let is_done = self.state()?;
         if is_done && self.in_flight.load(Ordering::Relaxed) {
             self.join()?;
@@ -122,12 +122,12 @@ impl Communicator {
     ///
     /// # Errors
     /// Those of [`Communicator::progress`].
-    pub fn holds(&self) -> Result<()> {
+    pub fn holds(&self) -> NcclResult<()> {
         self.state().map(drop)
     }
 
     /// What NCCL says of it: whether nothing goes on.
-    fn state(&self) -> Result<bool> {
+    fn state(&self) -> NcclResult<bool> {
         let text = self.doing.get().text();
         let mut state = SUCCESS;
         // SAFETY: the handle is live, and the pointer valid for the call.
@@ -141,7 +141,7 @@ impl Communicator {
     /// # Errors
     /// Those of [`Communicator::progress`]; what `keep_going` returns; [`WorldError::NcclLate`] when the deadline is past.
     /// Behind each of them what was begun goes on, until the communicator is aborted.
-    pub fn settle(&self, deadline: Instant, keep_going: KeepGoing<'_>) -> Result<()> {
+    pub fn settle(&self, deadline: Instant, keep_going: KeepGoing<'_>) -> NcclResult<()> {
         const SHORTEST: Duration = Duration::from_micros(20);
         const LONGEST: Duration = Duration::from_millis(1);
         let begin = Instant::now();
@@ -170,7 +170,7 @@ impl Communicator {
     /// # Errors
     /// Those of [`Communicator::settle`]; the communicator has then been aborted. Where giving it back fails at the very end,
     /// NCCL keeps it.
-    pub fn finish(mut self, deadline: Instant, keep_going: KeepGoing<'_>) -> Result<()> {
+    pub fn finish(mut self, deadline: Instant, keep_going: KeepGoing<'_>) -> NcclResult<()> {
         let doing = Doing::Finish;
         self.settle(deadline, keep_going)?;
         self.ready(doing)?;
@@ -189,7 +189,7 @@ impl Communicator {
     ///
     /// # Errors
     /// [`WorldError::Nccl`]; the communicator is gone all the same.
-    pub fn abort(mut self) -> Result<()> {
+    pub fn abort(mut self) -> NcclResult<()> {
         let handle = self.take();
         abort_in_one_group(&self.library, &[handle])
     }
@@ -200,7 +200,7 @@ impl Communicator {
         doing: Doing,
         stream: u64,
         calls: impl Iterator<Item = C>,
-    ) -> Result<()>
+    ) -> NcclResult<()>
     where
         C: FnOnce(&Functions, Handle, Stream) -> Code,
     {
@@ -225,7 +225,7 @@ impl Communicator {
     }
 
     /// Whether something can be begun.
-    fn ready(&self, doing: Doing) -> Result<()> {
+    fn ready(&self, doing: Doing) -> NcclResult<()> {
         if self.is_broken.get() {
             let need = "the communicator has failed before, and has to be aborted";
             return Err(doing.refused(need.to_owned()));
@@ -246,7 +246,7 @@ impl Communicator {
 
     /// Has NCCL join the thread that it had for what is done now, and looks whether it knows the communicator as it was
     /// begun. To ask for the number of ranks is what makes NCCL do so before 2.26 (`ncclCommEnsureReady` in `src/init.cc`).
-    fn join(&self) -> Result<()> {
+    fn join(&self) -> NcclResult<()> {
         let (doing, functions) = (self.doing.get(), &self.library.functions);
         let (mut ranks, mut rank): (c_int, c_int) = (0, 0);
         // SAFETY: the handle is live, and the pointer valid for the call.
@@ -265,7 +265,7 @@ impl Communicator {
     }
 
     /// Notes that NCCL has failed.
-    fn noted<T>(&self, outcome: Result<T>) -> Result<T> {
+    fn noted<T>(&self, outcome: NcclResult<T>) -> NcclResult<T> {
         if outcome.is_err() {
             self.is_broken.set(true);
         }

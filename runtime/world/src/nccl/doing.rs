@@ -1,6 +1,6 @@
 //! What a communicator is at, and what its thread may begin meanwhile.
 
-use super::Result;
+use super::NcclResult;
 use super::functions::SUCCESS;
 use crate::WorldError;
 use std::cell::RefCell;
@@ -45,7 +45,7 @@ impl Doing {
 
     /// Whether this thread is free to begin it. Before 2.27 NCCL keeps the state of what a thread has in flight in that
     /// thread (`ncclGroupJobMain` in `src/group.cc`), where a second group would overwrite it.
-    pub(super) fn claim(self) -> Result<()> {
+    pub(super) fn claim(self) -> NcclResult<()> {
         let begun = BEGUN.try_with(|begun| begun.borrow().upgrade());
         let is_busy = |begun: Arc<AtomicBool>| begun.load(Ordering::Relaxed);
         if begun.is_ok_and(|begun| begun.is_some_and(is_busy)) {

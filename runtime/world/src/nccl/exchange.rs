@@ -3,7 +3,7 @@
 use super::communicator::Communicator;
 use super::doing::Doing;
 use super::functions::{BYTES, Functions, Handle, Stream};
-use super::{Result, functions::Code};
+use super::{NcclResult, functions::Code};
 use std::ffi::{c_int, c_void};
 
 /// One rank's half of a movement of bytes.
@@ -61,7 +61,7 @@ impl Communicator {
     /// writes those that are received. Where
     /// [`Library::reaches_into_buffers`](super::Library::reaches_into_buffers), they are accessible to the devices of all
     /// ranks of this process.
-    pub unsafe fn exchange(&self, stream: u64, parts: &[NcclTransfer]) -> Result<()> {
+    pub unsafe fn exchange(&self, stream: u64, parts: &[NcclTransfer]) -> NcclResult<()> {
         let doing = Doing::Exchange;
         self.check(parts).map_err(|need| doing.refused(need))?;
         let calls = parts.iter().copied().filter(|part| !part.is_empty()).map(|part| {
@@ -91,7 +91,13 @@ impl Communicator {
     /// # Safety
     /// As of [`Communicator::exchange`], of `bytes` bytes at `from` and as many for each rank at `to`; those at `from` may be
     /// this rank's part of those at `to`.
-    pub unsafe fn all_gather(&self, stream: u64, from: u64, to: u64, bytes: usize) -> Result<()> {
+    pub unsafe fn all_gather(
+        &self,
+        stream: u64,
+        from: u64,
+        to: u64,
+        bytes: usize,
+    ) -> NcclResult<()> {
         let doing = Doing::AllGather;
         let all = self.ranks().saturating_mul(bytes);
         in_memory(from, bytes).and(in_memory(to, all)).map_err(|need| doing.refused(need))?;
@@ -112,7 +118,13 @@ impl Communicator {
     ///
     /// # Safety
     /// As of [`Communicator::exchange`], of `bytes` bytes at `at`.
-    pub unsafe fn broadcast(&self, stream: u64, at: u64, bytes: usize, root: usize) -> Result<()> {
+    pub unsafe fn broadcast(
+        &self,
+        stream: u64,
+        at: u64,
+        bytes: usize,
+        root: usize,
+    ) -> NcclResult<()> {
         let doing = Doing::Broadcast;
         let checked = self.is_rank(root).and(in_memory(at, bytes));
         checked.map_err(|need| doing.refused(need))?;

@@ -1,6 +1,6 @@
 //! The library, loaded once per process.
 
-use super::Result;
+use super::NcclResult;
 use super::functions::{Code, Functions, IN_PROGRESS, SUCCESS, UniqueId};
 use crate::WorldError;
 use gemm_runtime::internal::{Candidate, Place, Places, Wanted, find_at, open, symbol};
@@ -47,8 +47,8 @@ impl Library {
     ///
     /// # Errors
     /// [`WorldError::NcclMissing`]; [`WorldError::NcclOld`] where all that there is is older than [`OLDEST`].
-    pub fn load() -> Result<Arc<Self>> {
-        static LIBRARY: OnceLock<Result<Arc<Library>>> = OnceLock::new();
+    pub fn load() -> NcclResult<Arc<Self>> {
+        static LIBRARY: OnceLock<NcclResult<Arc<Library>>> = OnceLock::new();
         LIBRARY.get_or_init(|| Self::found(|load| Places::from_env(&NCCL).find(load))).clone()
     }
 
@@ -56,13 +56,13 @@ impl Library {
     ///
     /// # Errors
     /// As of [`Library::load`].
-    pub fn at(path: &Path) -> Result<Arc<Self>> {
+    pub fn at(path: &Path) -> NcclResult<Arc<Self>> {
         Self::found(|load| find_at(path, &NCCL, load))
     }
 
     fn found(
         find: impl FnOnce(&mut dyn FnMut(&Candidate) -> Tried) -> Result<Self, Vec<String>>,
-    ) -> Result<Arc<Self>> {
+    ) -> NcclResult<Arc<Self>> {
         let mut old = None;
         let found = find(&mut |candidate| Self::open(candidate, &mut old));
         found.map(Arc::new).map_err(|searched| old.unwrap_or(WorldError::NcclMissing { searched }))
@@ -121,7 +121,7 @@ impl Library {
     /// # Errors
     /// [`WorldError::Nccl`].
     #[allow(unsafe_code, reason = "a call of the C library")]
-    pub fn unique_id(&self) -> Result<[u8; 128]> {
+    pub fn unique_id(&self) -> NcclResult<[u8; 128]> {
         let mut id = UniqueId([0; 128]);
         // SAFETY: the pointer is valid for the call.
         let code = unsafe { (self.functions.unique_id)(&mut id) };
@@ -130,12 +130,12 @@ impl Library {
     }
 
     /// An outcome of what is done when the call returns.
-    pub(super) fn done(&self, doing: &str, code: Code) -> Result<()> {
+    pub(super) fn done(&self, doing: &str, code: Code) -> NcclResult<()> {
         if code == SUCCESS { Ok(()) } else { Err(self.failure(doing, code)) }
     }
 
     /// An outcome of what may still go on when the call returns: whether it is done.
-    pub(super) fn begun(&self, doing: &str, code: Code) -> Result<bool> {
+    pub(super) fn begun(&self, doing: &str, code: Code) -> NcclResult<bool> {
         if code == IN_PROGRESS { Ok(false) } else { self.done(doing, code).map(|()| true) }
     }
 

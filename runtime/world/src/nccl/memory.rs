@@ -1,6 +1,6 @@
 //! Memory that every device of the process can reach.
 
-use super::{Library, Result};
+use super::{Library, NcclResult};
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Library {
     ///
     /// # Errors
     /// [`WorldError::Nccl`](crate::WorldError::Nccl), where there is no room too.
-    pub fn allocate(self: &Arc<Self>, bytes: usize) -> Result<Memory> {
+    pub fn allocate(self: &Arc<Self>, bytes: usize) -> NcclResult<Memory> {
         let mut pointer: *mut c_void = ptr::null_mut();
         if bytes > 0 {
             // SAFETY: the pointer to the pointer is valid for the call.

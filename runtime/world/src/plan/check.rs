@@ -53,7 +53,7 @@ pub(super) fn verify(schedule: Schedule) -> Result<VerifiedSchedule, ScheduleFau
     let roles = Roles::new(&schedule.exchanges, schedule.ranks())?;
     for (exchange, Exchange { factor, moves }) in schedule.exchanges.iter().enumerate() {
         work(moves.len());
-        moves.iter().try_for_each(|of| one_move(&schedule, &shards, (exchange, *factor), of))?;
+        moves.iter().try_for_each(|of| one_move(&schedule, &shards, exchange, *factor, of))?;
     }
     for rank in 0..schedule.ranks() {
         of_rank(&schedule, &shards, &roles, rank)?;
@@ -65,7 +65,8 @@ pub(super) fn verify(schedule: Schedule) -> Result<VerifiedSchedule, ScheduleFau
 fn one_move(
     schedule: &Schedule,
     shards: &Shards,
-    (exchange, factor): (usize, Factor),
+    exchange: usize,
+    factor: Factor,
     of: &Move,
 ) -> Result<(), ScheduleFault> {
     let Move { from, to, block, into } = of;

@@ -3,7 +3,7 @@
 use crate::ensure;
 use crate::search::FUNCTIONS;
 use crate::stub::{Stub, address, go_on, soon};
-use gemm_world::__private::nccl::{Communicator, Library, NcclTransfer, Result};
+use gemm_world::__private::nccl::{Communicator, Library, NcclResult, NcclTransfer};
 use gemm_world::WorldError;
 use libtest_mimic::Failed;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const CODES: [i32; 8] = [1, 3, 6, 8, 99, -1, i32::MIN, i32::MAX];
 
 /// All that can be done, by one rank with itself.
 #[allow(unsafe_code, reason = "the addresses are of a buffer that lives until the end")]
-fn whole(library: &Arc<Library>) -> Result<()> {
+fn whole(library: &Arc<Library>) -> NcclResult<()> {
     let mut bytes = [1_u8; 20];
     let at = address(&mut bytes);
     let id = library.unique_id()?;

@@ -2,14 +2,14 @@
 
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
-use gemm_world::__private::nccl::{Communicator, NcclTransfer, Result};
+use gemm_world::__private::nccl::{Communicator, NcclResult, NcclTransfer};
 use gemm_world::WorldError;
 use libtest_mimic::Failed;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 #[track_caller]
-fn is_refused<T: Debug>(outcome: Result<T>, parts: &[&str]) -> Result<(), Failed> {
+fn is_refused<T: Debug>(outcome: NcclResult<T>, parts: &[&str]) -> Result<(), Failed> {
     let at = std::panic::Location::caller();
     let is_said = match &outcome {
         Err(error @ WorldError::NcclRefused { .. }) => {
@@ -82,7 +82,7 @@ pub fn calls() -> Result<(), Failed> {
 pub fn unsettled() -> Result<(), Failed> {
     let stand = Stub::new()?;
     let library = stand.nccl()?;
-    let begin = || -> Result<_> {
+    let begin = || -> NcclResult<_> {
         Communicator::begin(Arc::clone(&library), library.unique_id()?, 1, 0, None)
     };
     let mut bytes = [0_u8; 16];

@@ -3,7 +3,7 @@
 use crate::ensure;
 use crate::stub::{Stub, address, go_on, soon};
 use fastrand::Rng;
-use gemm_world::__private::nccl::{Communicator, Library, NcclTransfer, Result, abort_all};
+use gemm_world::__private::nccl::{Communicator, Library, NcclResult, NcclTransfer, abort_all};
 use gemm_world::{LossReason, WorldError};
 use libtest_mimic::Failed;
 use std::sync::{Arc, Mutex, mpsc};
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 fn world<T: Send>(
     library: &Arc<Library>,
     ranks: usize,
-    work: impl Fn(Communicator) -> Result<T> + Sync,
-) -> Result<Vec<T>> {
+    work: impl Fn(Communicator) -> NcclResult<T> + Sync,
+) -> NcclResult<Vec<T>> {
     let id = library.unique_id()?;
     let rank = |rank| {
         let communicator = Communicator::begin(Arc::clone(library), id, ranks, rank, None)?;
@@ -30,7 +30,7 @@ fn world<T: Send>(
 
 /// Moves what parts say, and waits for it.
 #[allow(unsafe_code, reason = "the addresses are of buffers that live until all is moved")]
-fn exchange(communicator: &Communicator, parts: &[NcclTransfer]) -> Result<()> {
+fn exchange(communicator: &Communicator, parts: &[NcclTransfer]) -> NcclResult<()> {
     // SAFETY: callers of this function keep the buffers.
     unsafe { communicator.exchange(0, parts) }?;
     communicator.settle(soon(), &mut go_on)
@@ -52,7 +52,7 @@ fn content(seed: u64, from: usize, to: usize, at: usize, bytes: usize) -> Vec<u8
 }
 
 /// One round of a rank: the parts of its plan in any order that keeps those between two ranks in theirs.
-fn round(communicator: &Communicator, seed: u64) -> Result<()> {
+fn round(communicator: &Communicator, seed: u64) -> NcclResult<()> {
     let (ranks, rank) = (communicator.ranks(), communicator.rank());
     let plan = drawn(seed, ranks);
     let mut outgoing: Vec<Vec<Vec<u8>>> = (0..ranks)
@@ -167,7 +167,7 @@ pub fn other_thread() -> Result<(), Failed> {
             threads
                 .into_iter()
                 .map(|thread| thread.join().expect("no panic"))
-                .collect::<Result<_>>()
+                .collect::<NcclResult<_>>()
         })?;
     }
     abort_all(communicators)?;
@@ -261,8 +261,8 @@ pub fn lost_rank() -> Result<(), Failed> {
 fn begin_and_wait(
     communicator: &Communicator,
     parts: &[NcclTransfer],
-    keep_going: &mut dyn FnMut() -> Result<()>,
-) -> Result<()> {
+    keep_going: &mut dyn FnMut() -> NcclResult<()>,
+) -> NcclResult<()> {
     // SAFETY: callers of this function keep the buffers.
     unsafe { communicator.exchange(0, parts) }?;
     communicator.settle(soon(), keep_going)
@@ -278,7 +278,7 @@ pub fn no_finish() -> Result<(), Failed> {
         }
         Ok(Some(communicator.finish(Instant::now() + wait, &mut go_on)))
     })?;
-    let is_late = |outcome: &Result<()>| match outcome {
+    let is_late = |outcome: &NcclResult<()>| match outcome {
         Err(WorldError::NcclLate { doing, waited }) => {
             doing == "the end of a communicator" && *waited >= wait && *waited < begin.elapsed()
         }

@@ -123,7 +123,7 @@ pub fn soon() -> Instant {
 }
 
 /// Goes on waiting.
-pub fn go_on() -> gemm_world::__private::nccl::Result<()> {
+pub fn go_on() -> gemm_world::__private::nccl::NcclResult<()> {
     Ok(())
 }
 
