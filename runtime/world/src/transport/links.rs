@@ -187,7 +187,7 @@ fn nccl_between(_: &[Device]) -> Result<Vec<Links>> {
 fn no_feature() -> Error {
     impossible(
         "ranks that NCCL connects".to_owned(),
-        "gemm-runtime was built without its feature `nccl`",
+        "gemm-world was built without its feature `nccl`",
     )
 }
 
