@@ -5,7 +5,7 @@ use gemm_dsl::ir::{Elem, TensorMap, Ty};
 use std::ops::Range;
 
 /// Where the first of some elements lies in the memory of a back end.
-pub(crate) trait Address: Clone {
+pub trait Address: Clone {
     /// What the elements are.
     fn elem(&self) -> Elem;
 
@@ -21,7 +21,7 @@ pub(crate) trait Address: Clone {
 }
 
 /// One argument of a launch: `A` are addresses, `P` what a back end keeps for a list beside those of its arrays.
-pub(crate) enum Argument<'a, A, P> {
+pub enum Argument<'a, A, P> {
     /// The bits of a number of at most 4 bytes.
     Word(u32),
     /// The bits of a number of 8 bytes.
@@ -41,7 +41,7 @@ pub(crate) enum Argument<'a, A, P> {
 
 /// What is said of an array with a tensor map.
 #[derive(Clone, Debug)]
-pub(crate) struct Description {
+pub struct Description {
     /// What the kernel takes its elements for.
     pub(crate) elem: Elem,
     /// What the kernel says.
@@ -52,7 +52,7 @@ pub(crate) struct Description {
 
 impl<A, P> Argument<'_, A, P> {
     /// The same array for a parameter that is its tensor map.
-    pub(crate) fn mapped(self, description: Description) -> Self {
+    pub fn mapped(self, description: Description) -> Self {
         match self {
             Self::Array(address) => Self::Mapped(address, Box::new(description)),
             other => other,
@@ -60,7 +60,7 @@ impl<A, P> Argument<'_, A, P> {
     }
 
     /// A number of this type, as wide as the kernel's parameter is.
-    pub(crate) fn scalar(ty: Ty, bits: u64) -> Self {
+    pub fn scalar(ty: Ty, bits: u64) -> Self {
         match ty {
             Ty::Scalar(elem) if elem.size() == 8 => Self::Double(bits),
             _ => Self::Word(bits as u32),

@@ -67,7 +67,7 @@ pub(crate) fn make(
 ///
 /// # Errors
 /// What the first one fails with.
-pub(crate) fn load(device: &Device, program: &Prepared) -> Result<()> {
+pub fn load(device: &Device, program: &Prepared) -> Result<()> {
     if device.is_simulator() || program.is_loaded() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ pub(crate) mod gpu;
 pub(crate) mod simulator;
 pub mod tensor_map;
 
-pub(crate) use area::{Area, Areas};
+pub use area::{Area, Areas};
 
 use crate::address::{Address, Argument};
 use crate::error::Result;
@@ -22,7 +22,7 @@ use gemm_sim::Element;
 use std::ops::Range;
 
 /// Memory, transfers and launches, in the order of the calls.
-pub(crate) trait Backend: Sized {
+pub trait Backend: Sized {
     /// Where elements lie.
     type Address: Address;
 
@@ -114,10 +114,10 @@ pub(crate) trait Backend: Sized {
 
 /// The address of a slice of `cudarc`'s, and what records its use when dropped after the launch, for
 /// `cudarc` to order work on other streams after it.
-pub(crate) type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
+pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
 
 /// The arrays of a list.
-pub(crate) struct Listed<B: Backend> {
+pub struct Listed<B: Backend> {
     pub(crate) elem: Elem,
     pub(crate) arrays: Vec<B::Address>,
     pub(crate) pointers: B::Pointers,
@@ -128,7 +128,7 @@ pub(crate) struct Listed<B: Backend> {
 }
 
 /// Where an operand lies.
-pub(crate) enum Place<'a, B: Backend> {
+pub enum Place<'a, B: Backend> {
     /// It is one array.
     One {
         /// Its address.
@@ -151,7 +151,7 @@ impl<B: Backend> Clone for Place<'_, B> {
 
 impl<B: Backend> Place<'_, B> {
     /// What the elements are.
-    pub(crate) fn elem(&self) -> Elem {
+    pub fn elem(&self) -> Elem {
         match self {
             Place::One { address, .. } => address.elem(),
             Place::List(list) => list.elem,

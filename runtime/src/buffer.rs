@@ -60,12 +60,14 @@ impl<T: Element> Buffer<T> {
     }
 
     /// All elements.
-    pub(crate) fn whole(&self) -> BufferView<'_, T> {
+    #[doc(hidden)]
+    pub fn whole(&self) -> BufferView<'_, T> {
         BufferView { buffer: self, start: 0, len: self.len }
     }
 
     /// Where the first element lies, on the back end whose memory it is.
-    pub(crate) fn address<B: Keeps>(&self) -> Option<B::Address> {
+    #[doc(hidden)]
+    pub fn address<B: Keeps>(&self) -> Option<B::Address> {
         B::kept(&self.memory).map(B::address)
     }
 }

@@ -35,15 +35,19 @@ struct Inner {
 }
 
 /// The back end of a device.
-pub(crate) enum Either {
+pub enum Either {
+    /// A GPU.
     Gpu(Gpu),
+    /// The simulator.
     Simulator(Simulator),
 }
 
 /// A device with its back end: from here on everything is generic over which one that is.
-pub(crate) struct On<'d, B> {
-    pub(crate) device: &'d Device,
-    pub(crate) backend: &'d B,
+pub struct On<'d, B> {
+    /// The device.
+    pub device: &'d Device,
+    /// Its back end.
+    pub backend: &'d B,
 }
 
 impl<B> Clone for On<'_, B> {
@@ -244,15 +248,18 @@ impl Device {
         })
     }
 
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    #[doc(hidden)]
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn backend(&self) -> &Either {
+    #[doc(hidden)]
+    pub fn backend(&self) -> &Either {
         &self.0.backend
     }
 
-    pub(crate) fn programs(&self) -> &Programs {
+    #[doc(hidden)]
+    pub fn programs(&self) -> &Programs {
         &self.0.programs
     }
 

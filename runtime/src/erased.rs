@@ -8,7 +8,7 @@ use crate::memory::Keeps;
 use crate::operand::{self, Input, Output, Resolved};
 
 /// An input of any element, on whichever back end it lies.
-pub(crate) trait Readable {
+pub trait Readable {
     /// As [`operand::read`].
     fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>>;
 
@@ -21,7 +21,7 @@ pub(crate) trait Readable {
 }
 
 /// An output of any element, on whichever back end it lies.
-pub(crate) trait Writable {
+pub trait Writable {
     /// As [`operand::write`].
     fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>>;
 
@@ -35,10 +35,10 @@ pub(crate) trait Writable {
 
 /// An input of any element, as a trait for whoever has one names it.
 #[derive(Clone, Copy)]
-pub struct AnyInput<'a>(pub(crate) &'a dyn Readable);
+pub struct AnyInput<'a>(pub &'a dyn Readable);
 
 /// An output of any element, as a trait for whoever has one names it.
-pub struct AnyOutput<'a>(pub(crate) &'a mut dyn Writable);
+pub struct AnyOutput<'a>(pub &'a mut dyn Writable);
 
 impl<I: Input + ?Sized> Readable for &I {
     fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>> {
@@ -69,7 +69,7 @@ impl<O: Output + ?Sized> Writable for &mut O {
 }
 
 /// A back end on which arrays of any element are found.
-pub(crate) trait Finds: Keeps {
+pub trait Finds: Keeps {
     /// As [`operand::read`].
     fn read_any<'a>(
         on: On<'a, Self>,

@@ -17,9 +17,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Ranks of a world could not go on.
-    #[error(transparent)]
-    World(#[from] crate::world::WorldError),
     /// The NVIDIA driver's library could not be loaded, or is too old to be used.
     #[error(
         "no usable NVIDIA driver: {reason}. Install a driver of release 525 or later, or use \

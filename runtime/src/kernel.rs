@@ -6,7 +6,8 @@ mod sgemm;
 mod table;
 
 pub use reduce::{Arrays, Elements, Folds, InputsFor, ReduceTable, ResultsFor};
-pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on, with_planes};
+pub use sgemm::with_planes;
+pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
 use crate::ahead::ahead;
@@ -131,14 +132,16 @@ impl<S: Family, E> Kernel<S, E> {
 
     /// The same, of a spec that is used on a device, and so often that its program is not to be generated each time: the device
     /// keeps it.
-    pub(crate) fn kept(spec: &S, device: &Device) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn kept(spec: &S, device: &Device) -> Result<Self> {
         let line = spec.to_string();
         device.programs().get::<S>(&line)?;
         Ok(Self { line: Cow::Owned(line), of: PhantomData })
     }
 
     /// One that was [`kept`](Self::kept) before, by its line.
-    pub(crate) fn kept_before(line: &str) -> Self {
+    #[doc(hidden)]
+    pub fn kept_before(line: &str) -> Self {
         Self { line: Cow::Owned(line.to_owned()), of: PhantomData }
     }
 
@@ -170,7 +173,8 @@ impl<S: Family, E> Kernel<S, E> {
         }
     }
 
-    pub(crate) fn prepare(&self, device: &Device) -> Result<Arc<Prepared>> {
+    #[doc(hidden)]
+    pub fn prepare(&self, device: &Device) -> Result<Arc<Prepared>> {
         device.programs().get::<S>(&self.line)
     }
 }

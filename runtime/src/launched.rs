@@ -48,7 +48,7 @@ pub(crate) struct Ran {
 
 /// What the simulator has counted of a kernel.
 #[derive(Clone, Copy)]
-pub(crate) struct Counted {
+pub struct Counted {
     counters: Counters,
     /// As the machine code does it, if that was asked for.
     compiled: Option<SassCounters>,

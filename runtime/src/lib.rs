@@ -54,8 +54,6 @@
 //!
 //! * `GEMM_NVRTC_PATH`: the NVRTC library or a directory that holds it; else the loader's path, the
 //!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
-//! * `GEMM_NCCL_PATH`: the NCCL library or a directory that holds it; else the loader's path, the Python wheels
-//!   `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read with the feature `nccl` alone.
 //! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
 
 // Tables are shipped as `tune --table` writes them for others.
@@ -79,8 +77,6 @@ mod library;
 mod list;
 mod matrix;
 mod memory;
-#[cfg(feature = "nccl")]
-mod nccl;
 mod operand;
 mod planes;
 mod prepared;
@@ -88,7 +84,6 @@ mod program;
 mod segments;
 mod shape;
 mod view;
-pub mod world;
 
 pub use backend::simulator::Simulation;
 pub use backend::tensor_map;
@@ -140,16 +135,34 @@ pub mod watch {
     };
 }
 
+/// What `gemm-world` builds on, and nobody else should: it may change in any version. Transports copy
+/// between addresses of a back end, and collective calls launch parts of what a user's call launches
+/// as a whole; a public API of either would be the back ends themselves.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::address::Address;
+    pub use crate::ahead::load;
+    pub use crate::backend::driver::{failed, gpus};
+    pub use crate::backend::gpu::Gpu;
+    pub use crate::backend::simulator::Simulator;
+    pub use crate::backend::{Area, Areas, Backend};
+    pub use crate::device::{Either, On};
+    pub use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
+    pub use crate::kernel::operands::{Beside, arrays, sealed as operands};
+    pub use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed as reduce};
+    pub use crate::kernel::with_planes;
+    pub use crate::library::{Candidate, Place, Places, Wanted, find_at, open, symbol};
+    pub use crate::memory::Keeps;
+    pub use crate::operand::{Exclusive, Resolved, Shared, read, sealed as operand, write};
+    pub use crate::planes::Planes;
+    pub use crate::prepared::Preparing;
+    pub use crate::shape::{Batch, Shape};
+}
+
 #[doc(hidden)]
 pub mod __private {
     pub use crate::kernel::{ReduceSlot, SgemmSlot};
     pub use gemm_macros::{reduce_kernel, reduce_table, sgemm_kernel, sgemm_table};
-
-    // For the test of that name.
-    #[cfg(feature = "nccl")]
-    pub mod nccl {
-        pub use crate::nccl::*;
-    }
 }
 
 /// A [`ReduceKernel`] from a line of the DSL, checked while the crate is compiled.

@@ -3,19 +3,15 @@
 mod search;
 mod wanted;
 
-#[cfg(feature = "nccl")]
-pub(crate) use search::find_at;
-pub(crate) use search::{Candidate, Places, files_beside};
-#[cfg(feature = "nccl")]
-pub(crate) use wanted::NCCL;
-pub(crate) use wanted::NVRTC;
+pub use search::{Candidate, Places, files_beside, find_at};
+pub use wanted::{NVRTC, Place, Wanted};
 
 use libloading::Library;
 use std::path::Path;
 
 /// The library that a candidate stands for.
 #[allow(unsafe_code, reason = "a library is loaded at run time")]
-pub(crate) fn open(path: &Path) -> Result<Library, String> {
+pub fn open(path: &Path) -> Result<Library, String> {
     // SAFETY: the libraries searched for are NVIDIA's, whose initialisers demand nothing.
     unsafe { Library::new(path) }.map_err(|error| format!("{}: {}", path.display(), causes(&error)))
 }
@@ -25,11 +21,7 @@ pub(crate) fn open(path: &Path) -> Result<Library, String> {
 /// # Safety
 /// `F` must be the function's type.
 #[allow(unsafe_code, reason = "a symbol's type cannot be checked")]
-pub(crate) unsafe fn symbol<F: Copy>(
-    library: &Library,
-    name: &str,
-    what: &str,
-) -> Result<F, String> {
+pub unsafe fn symbol<F: Copy>(library: &Library, name: &str, what: &str) -> Result<F, String> {
     // SAFETY: the caller vouches for the type.
     let found = unsafe { library.get::<F>(name) }.map(|symbol| *symbol);
     found.map_err(|error| format!("it has no {name}, so it is not {what} ({})", causes(&error)))

@@ -56,7 +56,8 @@ impl<T: Element> Matrix<T> {
         self.buffer
     }
 
-    pub(crate) fn shape(&self) -> Shape {
+    #[doc(hidden)]
+    pub fn shape(&self) -> Shape {
         self.shape
     }
 }

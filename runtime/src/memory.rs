@@ -5,24 +5,26 @@ use crate::backend::simulator::Simulator;
 use crate::backend::{Backend, Listed};
 
 /// An allocation of either back end.
-pub(crate) enum Memory {
+pub enum Memory {
     Gpu(<Gpu as Backend>::Allocation),
     Simulated(<Simulator as Backend>::Allocation),
 }
 
 /// The arrays of a list on either back end.
-pub(crate) enum Lists {
+pub enum Lists {
     Gpu(Listed<Gpu>),
     Simulated(Listed<Simulator>),
 }
 
 /// A back end whose allocations buffers keep, and whose lists those of matrices.
-pub(crate) trait Keeps: Backend {
+pub trait Keeps: Backend {
+    /// The allocation as the memory of a buffer.
     fn keep(allocation: Self::Allocation) -> Memory;
 
     /// The allocation, if it is one of this kind of back end.
     fn kept(memory: &Memory) -> Option<&Self::Allocation>;
 
+    /// The list as a list of either back end.
     fn keep_list(list: Listed<Self>) -> Lists;
 
     /// The list, if it is one of this kind of back end.
@@ -30,6 +32,7 @@ pub(crate) trait Keeps: Backend {
 }
 
 impl Keeps for Gpu {
+    /// The allocation as the memory of a buffer.
     fn keep(allocation: Self::Allocation) -> Memory {
         Memory::Gpu(allocation)
     }
@@ -54,6 +57,7 @@ impl Keeps for Gpu {
 }
 
 impl Keeps for Simulator {
+    /// The allocation as the memory of a buffer.
     fn keep(allocation: Self::Allocation) -> Memory {
         Memory::Simulated(allocation)
     }

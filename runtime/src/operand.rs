@@ -71,7 +71,8 @@ pub trait VectorOf<T: Element>: Vector<Element = T> {}
 )]
 pub trait VectorMut: Output {}
 
-pub(crate) mod sealed {
+#[doc(hidden)]
+pub mod sealed {
     use super::{Element, Exclusive, Planes, Shape, Shared};
 
     pub trait Input<T: Element> {
@@ -136,7 +137,7 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    pub(crate) fn new<B: Keeps>(on: On<'_, B>, list: Listed<B>) -> Self {
+    pub fn new<B: Keeps>(on: On<'_, B>, list: Listed<B>) -> Self {
         Self { lists: B::keep_list(list), device: on.device.clone() }
     }
 }
@@ -163,7 +164,7 @@ pub enum Exclusive<'a, T: Element> {
 
 impl<T: Element> Shared<'_, T> {
     /// The number of elements of an array; none of a list.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Shared::Buffer(view) => view.len(),
             Shared::Cuda(view) => view.len(),
@@ -176,7 +177,7 @@ impl<T: Element> Shared<'_, T> {
     }
 
     /// Some consecutive elements of an array; none where they are not all there, and of a list.
-    pub(crate) fn part(&self, range: Range<usize>) -> Option<Self> {
+    pub fn part(&self, range: Range<usize>) -> Option<Self> {
         match self {
             Shared::Buffer(view) => view.part(range).map(Shared::Buffer),
             Shared::Cuda(view) => view.try_slice(range).map(Shared::Cuda),
@@ -197,7 +198,7 @@ impl<T: Element> Shared<'_, T> {
 
 impl<T: Element> Exclusive<'_, T> {
     /// The number of elements of an array; none of a list.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             Exclusive::Buffer(view) => view.len(),
             Exclusive::Cuda(view) => view.len(),
@@ -231,10 +232,11 @@ impl<T: Element> Exclusive<'_, T> {
 }
 
 /// An operand that belongs to the device of the call.
-pub(crate) struct Resolved<'a, B: Backend> {
-    pub(crate) place: Place<'a, B>,
+pub struct Resolved<'a, B: Backend> {
+    /// Its place in memory.
+    pub place: Place<'a, B>,
     /// The shape of a matrix, or of each one of a list; the address is that of its first element.
-    pub(crate) shape: Option<Shape>,
+    pub shape: Option<Shape>,
     /// Record, when dropped after the launch, that slices were used on the device's stream, for
     /// `cudarc` to order work on other streams after it.
     _used: Vec<SyncOnDrop<'a>>,
@@ -260,7 +262,7 @@ impl<B: Backend> Resolved<'_, B> {
 
 /// Checks that an input lives on the device, and has the device's stream wait for work on it that
 /// `cudarc` knows of.
-pub(crate) fn read<'a, B: Keeps, I: Input + ?Sized>(
+pub fn read<'a, B: Keeps, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
     argument: &str,
@@ -269,7 +271,7 @@ pub(crate) fn read<'a, B: Keeps, I: Input + ?Sized>(
 }
 
 /// As [`read`], of an input's elements and its shape.
-pub(crate) fn resolve<'a, T: Element, B: Keeps>(
+pub fn resolve<'a, T: Element, B: Keeps>(
     on: On<'a, B>,
     (elements, shape): (Shared<'a, T>, Option<Shape>),
     argument: &str,
@@ -291,7 +293,7 @@ pub(crate) fn resolve<'a, T: Element, B: Keeps>(
 }
 
 /// As [`read`], of an output.
-pub(crate) fn write<'a, B: Keeps, O: Output + ?Sized>(
+pub fn write<'a, B: Keeps, O: Output + ?Sized>(
     on: On<'a, B>,
     output: &'a mut O,
     argument: &str,

@@ -23,7 +23,7 @@ pub struct Planes {
 
 /// Their elements.
 #[derive(Debug)]
-pub(crate) enum Numbers {
+pub enum Numbers {
     Bf16(Buffer<bf16>),
     F16(Buffer<f16>),
     Tf32(Buffer<f32>),
@@ -42,7 +42,7 @@ macro_rules! with_numbers {
 pub(crate) use with_numbers;
 
 impl Numbers {
-    pub(crate) fn alloc(device: &Device, elem: Elem, len: usize) -> Result<Self> {
+    pub fn alloc(device: &Device, elem: Elem, len: usize) -> Result<Self> {
         Ok(match elem {
             Elem::Bf16 => Self::Bf16(device.alloc_of(len)?),
             Elem::F16 => Self::F16(device.alloc_of(len)?),
@@ -54,7 +54,7 @@ impl Numbers {
 
 impl Planes {
     /// Whether products in an arithmetic take them.
-    pub(crate) fn are_for(&self, arith: Arith) -> bool {
+    pub fn are_for(&self, arith: Arith) -> bool {
         self.arith == arith
     }
 }

@@ -59,7 +59,8 @@ impl Device {
     }
 
     /// Begins the same, in the memory of planes that nobody needs any more, where it is of the same extents.
-    pub(crate) fn begin_planes<'b>(
+    #[doc(hidden)]
+    pub fn begin_planes<'b>(
         &self,
         arith: Arith,
         matrix: &MatrixRef<'b>,
@@ -104,7 +105,7 @@ impl Device {
 }
 
 /// Planes that are being made.
-pub(crate) struct Preparing<'b> {
+pub struct Preparing<'b> {
     matrix: MatrixRef<'b>,
     planes: Planes,
     /// Not 0 where they do not hold all numbers.
@@ -113,7 +114,7 @@ pub(crate) struct Preparing<'b> {
 
 impl<'b> Preparing<'b> {
     /// Waits for them, where it is to be known whether they hold all numbers.
-    pub(crate) fn done(self, device: &Device) -> Result<PreparedMatrix<'b>> {
+    pub fn done(self, device: &Device) -> Result<PreparedMatrix<'b>> {
         let Self { matrix, planes, lost } = self;
         let is_whole = match &lost {
             Some(word) => device.download(word)? == [0],
@@ -151,7 +152,8 @@ impl PreparedMatrix<'_> {
     }
 
     /// Its planes, for the memory that they take.
-    pub(crate) fn into_planes(self) -> Option<Arc<Planes>> {
+    #[doc(hidden)]
+    pub fn into_planes(self) -> Option<Arc<Planes>> {
         self.planes
     }
 

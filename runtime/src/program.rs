@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// The programs of a device by macro and spec.
 #[derive(Default)]
-pub(crate) struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<Prepared>>>>);
+pub struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<Prepared>>>>);
 
 impl Programs {
     /// The program of a spec, by its canonical line.
@@ -47,7 +47,7 @@ impl Programs {
     }
 
     /// The program that makes planes of a B that lies row by row, or column by column.
-    pub(crate) fn planes_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
+    pub fn planes_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("planes", &name, || {
             let program = SgemmSpec::planes_of_b(arith, by_column)?;
@@ -65,7 +65,7 @@ impl Programs {
     }
 
     /// The program that folds what all shards have left.
-    pub(crate) fn of_partials(&self, line: &str) -> Result<Arc<Prepared>> {
+    pub fn of_partials(&self, line: &str) -> Result<Arc<Prepared>> {
         self.kept("partials", line, || {
             let spec = line.parse::<ReduceSpec>()?;
             let program = spec.program_of_partials()?;
@@ -94,7 +94,7 @@ impl Programs {
 }
 
 /// A program ready to be launched on one device.
-pub(crate) struct Prepared {
+pub struct Prepared {
     pub(crate) program: VerifiedProgram,
     /// The spec, of type `S` where [`Programs::get`] was asked for one of `S`.
     spec: Option<Box<dyn Any + Send + Sync>>,
@@ -189,14 +189,14 @@ impl Prepared {
 
 /// What it took to have the machine code of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Made {
+pub struct Made {
     pub(crate) took: Duration,
     /// Whether it was compiled, and not found on disk.
     pub(crate) is_compiled: bool,
 }
 
 /// One kernel of a program, with its machine code once it has been launched on a GPU.
-pub(crate) struct Loadable {
+pub struct Loadable {
     pub(crate) kernel: VerifiedKernel,
     function: OnceLock<CudaFunction>,
     loading: Mutex<()>,

@@ -41,7 +41,7 @@ impl Offset for u32 {}
 impl Offset for u64 {}
 
 /// Segments by offsets of either type.
-pub(crate) struct Cut<'a> {
+pub struct Cut<'a> {
     pub(crate) offsets: Box<dyn Readable + 'a>,
     pub(crate) count: u64,
     pub(crate) end: u64,

@@ -5,25 +5,28 @@ use std::ops::Range;
 
 /// Matrices of one shape, each a fixed distance behind the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Batch {
-    pub(crate) count: usize,
+pub struct Batch {
+    /// How many matrices.
+    pub count: usize,
     /// The distance between neighbours, in elements.
-    pub(crate) distance: usize,
+    pub distance: usize,
 }
 
 /// The shape of a matrix inside its elements, or that of a batch of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Elements before the first one of the matrix.
-    pub(crate) start: usize,
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
+    pub start: usize,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
     /// The distance between neighbours in a column.
-    pub(crate) row_stride: usize,
+    pub row_stride: usize,
     /// The distance between neighbours in a row.
-    pub(crate) col_stride: usize,
+    pub col_stride: usize,
     /// How many matrices there are, of a batch.
-    pub(crate) batch: Option<Batch>,
+    pub batch: Option<Batch>,
 }
 
 impl Shape {
@@ -99,12 +102,12 @@ impl Shape {
     }
 
     /// Whether what is next to one another in a column is so in memory, and what is in a row is not.
-    pub(crate) fn lies_in_columns(&self) -> bool {
+    pub fn lies_in_columns(&self) -> bool {
         !self.lies_in_rows() && (self.row_stride == 1 || self.rows <= 1)
     }
 
     /// Whether something lies between its rows, or its columns if it lies in those.
-    pub(crate) fn is_padded(&self) -> bool {
+    pub fn is_padded(&self) -> bool {
         let Self { rows, cols, row_stride, .. } = match self.lies_in_columns() {
             true => self.transposed(),
             false => *self,
@@ -168,7 +171,8 @@ impl Shape {
         Ok(Self { start: 0, rows, cols, row_stride: pitch, col_stride: 1, batch: None })
     }
 
-    pub(crate) fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
+    /// A rectangle of it.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
         let inside = |range: &Range<usize>, len, of| {
             let Range { start, end } = *range;
             if start <= end && end <= len {

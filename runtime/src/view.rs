@@ -206,6 +206,13 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(MatrixMut { elements: self.elements.reborrow(), shape })
     }
 
+    /// The same as [`part`](Self::part), for as long as the matrix itself is borrowed.
+    #[doc(hidden)]
+    pub fn into_part(self, rows: Range<usize>, cols: Range<usize>) -> Result<Self> {
+        let shape = part(&self.shape, self.elements.is_list(), rows, cols)?;
+        Ok(Self { elements: self.elements, shape })
+    }
+
     /// The transpose.
     pub fn t(&mut self) -> MatrixMut<'_, T> {
         MatrixMut { elements: self.elements.reborrow(), shape: self.shape.transposed() }
@@ -223,7 +230,8 @@ fn part(shape: &Shape, is_list: bool, rows: Range<usize>, cols: Range<usize>) ->
 macro_rules! extents {
     ($view:ident) => {
         impl<T: Element> $view<'_, T> {
-            pub(crate) fn shape(&self) -> Shape {
+            #[doc(hidden)]
+            pub fn shape(&self) -> Shape {
                 self.shape
             }
 

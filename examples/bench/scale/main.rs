@@ -23,8 +23,8 @@ use gemm_bench::scale::memory;
 use gemm_bench::scale::options::ScaleOptions;
 use gemm_bench::scale::table;
 use gemm_bench::scale::table::ScaleRow;
-use gemm_runtime::world::{World, WorldError};
-use gemm_runtime::{Device, Error};
+use gemm_runtime::Device;
+use gemm_world::{Error, World, WorldError};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

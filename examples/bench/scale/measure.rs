@@ -6,10 +6,8 @@ use gemm_bench::scale::elements::{of_array, of_matrix};
 use gemm_bench::scale::options::ScaleOptions;
 use gemm_bench::scale::sums;
 use gemm_bench::scale::table::{MeasuredTimes, PredictedTimes, ScaleRow, layouts};
-use gemm_runtime::world::{Layout, Layouts, Rank, Sharded, Way};
-use gemm_runtime::{
-    Buffer, Device, Error, MatrixRef, ReduceKernel, ReduceSpec, Result, SgemmKernel,
-};
+use gemm_runtime::{Buffer, Device, MatrixRef, ReduceKernel, ReduceSpec, SgemmKernel};
+use gemm_world::{Distribution, Distributions, OnRank, Rank, Result, Sharded, Strategy};
 use std::time::Instant;
 
 /// Rows of a part of C that are compared at once.
@@ -53,27 +51,27 @@ fn product(
     kernel: &SgemmKernel,
     n: usize,
 ) -> Result<ScaleRow> {
-    let Layouts { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
-    let load = |rank: &Rank, layout: &Layout, seed: u64| {
+    let Distributions { a: of_a, b: of_b, c: of_c } = layouts(n, rank.ranks(), options.weak);
+    let load = |rank: &Rank, layout: &Distribution, seed: u64| {
         rank.load(layout, |block| Ok(of_matrix(options.seed.wrapping_add(seed), block)))
     };
     let (a, b) = (load(rank, &of_a, 1)?, load(rank, &of_b, 2)?);
-    let whole = load(rank, &Layout::whole(of_a.rows, of_a.cols), 1)?;
+    let whole = load(rank, &Distribution::whole(of_a.rows, of_a.cols), 1)?;
     let (mut c, mut alone) = (rank.alloc(&of_c)?, rank.alloc(&of_c)?);
     let device = rank.device().clone();
     let mut predicted = None;
     let rounds = options.rounds(device.is_simulator());
     // A rank alone and all together take turns, so that both have the same clocks. The first round compiles and takes memory, and is
     // not counted.
-    let mut compared = |rank: &mut Rank, way: Option<Way>| -> Result<[f64; 2]> {
+    let mut compared = |rank: &mut Rank, way: Option<Strategy>| -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..=rounds {
             let own = timed(rank, &device, |_| {
-                kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)
+                Ok(kernel.call(&device).launch(&whole, &b, &mut alone).map(drop)?)
             })?;
             let shared = timed(rank, &device, |rank| {
                 let call = kernel.on(rank);
-                let call = if let Some(way) = way { call.way(way) } else { call };
+                let call = if let Some(way) = way { call.strategy(way) } else { call };
                 let estimate = call.launch(&a, &b, &mut c)?.estimate;
                 predicted =
                     Some(PredictedTimes { time: estimate.time, efficiency: estimate.efficiency() });
@@ -88,14 +86,15 @@ fn product(
     // What is hidden of communication is measured where there is some, and time says something; in a loop of its own, since two ways
     // would take each other's memory. What is compared in the end comes last.
     let in_turn = if rank.ranks() > 1 && !device.is_simulator() {
-        let [alone, in_turn] = compared(rank, Some(Way::Sequential))?;
+        let [alone, in_turn] = compared(rank, Some(Strategy::Sequential))?;
         Some(in_turn / alone)
     } else {
         None
     };
     let [alone_ms, shared] = compared(rank, None)?;
     let is_right = same(&device, &c, &alone)?;
-    let predicted = predicted.ok_or_else(|| Error::Internal("nothing was launched".to_owned()))?;
+    let predicted = predicted
+        .ok_or_else(|| gemm_runtime::Error::Internal("nothing was launched".to_owned()))?;
     let is_right = everywhere(rank, is_right)?;
     let in_turn = in_turn.map(|times| times * alone_ms);
     let measured = MeasuredTimes { alone: alone_ms, shared, in_turn };
@@ -109,9 +108,9 @@ fn fold(
     len: usize,
 ) -> Result<ScaleRow> {
     let (kernel, spec) = (&kernels.sum, &kernels.sum_spec);
-    let layout: Layout = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
+    let layout: Distribution = format!("1x{len} cols/{}", spec.run.unwrap_or(1))
         .parse()
-        .map_err(gemm_runtime::world::WorldError::from)?;
+        .map_err(gemm_world::WorldError::from)?;
     let x = rank.load(&layout, |block| Ok(of_array(options.seed, block.cols.clone())))?;
     let device = rank.device().clone();
     // Rank 0 has all of it too: what it folds alone is what all together have to come to, in less time.
@@ -123,7 +122,7 @@ fn fold(
     let mut times = [Vec::new(), Vec::new()];
     for round in 0..=options.rounds(device.is_simulator()) {
         let own = timed(rank, &device, |_| match &whole {
-            Some(whole) => kernel.launch(&device, whole, &mut alone).map(drop),
+            Some(whole) => Ok(kernel.launch(&device, whole, &mut alone).map(drop)?),
             None => Ok(()),
         })?;
         let shared = timed(rank, &device, |rank| kernel.on(rank).launch(&x, &mut sum))?;
@@ -205,7 +204,7 @@ fn slowest<const N: usize>(rank: &mut Rank, times: [Vec<f64>; N]) -> Result<[f64
 
 /// What all ranks say, one after the other, at every rank.
 fn told(rank: &mut Rank, own: &[f64]) -> Result<Vec<f64>> {
-    let layout = Layout::cols(1, own.len() * rank.ranks());
+    let layout = Distribution::cols(1, own.len() * rank.ranks());
     let part = rank.load(&layout, |_| Ok(own.to_vec()))?;
     let mut all = Vec::new();
     for at in 0..rank.ranks() {

@@ -4,6 +4,7 @@ use crate::npy::NpyError;
 use crate::plot::PlotError;
 use clap::ValueEnum;
 use gemm_runtime::{Device, Error, SpecErrors};
+use gemm_world::WorldError;
 use serde::Serialize;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -139,6 +140,9 @@ pub enum Failure {
     /// A device or a kernel.
     #[error("{}", message(.0))]
     Runtime(#[from] Error),
+    /// Ranks that could not go on.
+    #[error(transparent)]
+    World(#[from] WorldError),
     /// A spec, with all its faults.
     #[error(transparent)]
     Spec(#[from] SpecErrors),
@@ -154,6 +158,16 @@ pub enum Failure {
     /// What a program needs and this machine lacks.
     #[error("{0}")]
     Missing(String),
+}
+
+impl From<gemm_world::Error> for Failure {
+    fn from(error: gemm_world::Error) -> Self {
+        match error {
+            gemm_world::Error::Device(error) => Self::Runtime(error),
+            gemm_world::Error::World(error) => Self::World(error),
+            other => Self::Missing(other.to_string()),
+        }
+    }
 }
 
 /// What a program did.

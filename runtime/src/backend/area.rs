@@ -7,13 +7,15 @@ use gemm_sim::Element;
 use std::ops::Range;
 
 /// Where a block of a matrix lies in the memory of a device: rows of consecutive elements.
-pub(crate) struct Area<B: Backend> {
+pub struct Area<B: Backend> {
     /// The first element of the first row.
-    pub(crate) first: B::Address,
-    pub(crate) rows: usize,
-    pub(crate) cols: usize,
+    pub first: B::Address,
+    /// How many rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub cols: usize,
     /// The distance between the starts of two rows, in elements.
-    pub(crate) pitch: usize,
+    pub pitch: usize,
 }
 
 impl<B: Backend> Clone for Area<B> {
@@ -24,17 +26,17 @@ impl<B: Backend> Clone for Area<B> {
 
 impl<B: Backend> Area<B> {
     /// How many elements it has.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.rows * self.cols
     }
 
     /// Whether nothing lies between its rows.
-    pub(crate) fn is_packed(&self) -> bool {
+    pub fn is_packed(&self) -> bool {
         self.rows <= 1 || self.pitch == self.cols
     }
 
     /// Elements from the first one to the last.
-    pub(crate) fn span(&self) -> usize {
+    pub fn span(&self) -> usize {
         match self.len() {
             0 => 0,
             _ => (self.rows - 1) * self.pitch + self.cols,
@@ -42,7 +44,7 @@ impl<B: Backend> Area<B> {
     }
 
     /// A rectangle of it; none where it is not all there.
-    pub(crate) fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Option<Self> {
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Option<Self> {
         if rows.end > self.rows || cols.end > self.cols {
             return None;
         }
@@ -58,14 +60,14 @@ impl<B: Backend> Area<B> {
     }
 
     /// The first element of each row.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = Option<B::Address>> {
+    pub fn lines(&self) -> impl Iterator<Item = Option<B::Address>> {
         let rows = if self.cols == 0 { 0 } else { self.rows };
         (0..rows).map(|row| self.first.part((row * self.pitch) as u64, self.cols as u64))
     }
 }
 
 /// A back end that copies areas.
-pub(crate) trait Areas: Backend {
+pub trait Areas: Backend {
     /// Copies the elements of one area to another of the same extents, in the order of the device's work.
     fn copy_area(&self, from: &Area<Self>, to: &Area<Self>) -> Result<()>;
 

@@ -35,7 +35,7 @@ pub(crate) fn library() -> Option<Library> {
 }
 
 /// How many GPUs there are; none where there is no driver.
-pub(crate) fn gpus() -> Result<usize> {
+pub fn gpus() -> Result<usize> {
     if is_installed() { count() } else { Ok(0) }
 }
 
@@ -86,7 +86,7 @@ fn first_missing_function() -> Option<&'static str> {
 }
 
 /// Turns a driver's error into ours: `doing` says what failed, as in "loading a kernel".
-pub(crate) fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
+pub fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
     move |error| {
         let text = match error.error_string() {
             Ok(text) => text.to_string_lossy().into_owned(),

@@ -30,7 +30,8 @@ use std::sync::{Arc, Mutex};
 /// `CU_STREAM_PER_THREAD`: another stream in each thread that uses it.
 const PER_THREAD_STREAM: usize = 2;
 
-pub(crate) struct Gpu {
+/// A GPU as a device.
+pub struct Gpu {
     name: String,
     arch: Arch,
     multiprocessors: u32,
@@ -94,11 +95,13 @@ impl Gpu {
         self.multiprocessors
     }
 
-    pub(crate) fn context(&self) -> &Arc<CudaContext> {
+    /// Its context.
+    pub fn context(&self) -> &Arc<CudaContext> {
         &self.context
     }
 
-    pub(crate) fn stream(&self) -> &Arc<CudaStream> {
+    /// The stream of all of its work.
+    pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
     }
 

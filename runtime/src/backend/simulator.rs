@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The simulator as a device.
-pub(crate) struct Simulator(pub(crate) Simulation);
+pub struct Simulator(pub(crate) Simulation);
 
 /// What a simulator does ([`Device::simulator_of`](crate::Device::simulator_of)). By default as [`Device::simulator`](crate::Device::simulator)
 /// does.

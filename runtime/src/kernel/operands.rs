@@ -70,7 +70,8 @@ pub trait OperandFor<K>: sealed::Give {}
 )]
 pub trait OperandsFor<E>: sealed::GiveAll {}
 
-pub(crate) mod sealed {
+#[doc(hidden)]
+pub mod sealed {
     use super::{Along, Beside, Given, Result, SgemmOperand};
 
     pub trait Kind {
@@ -110,14 +111,12 @@ pub struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     /// The numbers.
-    pub(crate) fn numbers(&self) -> &[f32] {
+    pub fn numbers(&self) -> &[f32] {
         &self.numbers
     }
 
     /// The arrays, each with the shape of a matrix.
-    pub(crate) fn arrays_mut(
-        &mut self,
-    ) -> impl Iterator<Item = &mut (Shared<'a, f32>, Option<Shape>)> {
+    pub fn arrays_mut(&mut self) -> impl Iterator<Item = &mut (Shared<'a, f32>, Option<Shape>)> {
         self.arrays.iter_mut()
     }
 
@@ -130,7 +129,7 @@ impl<'a> Beside<'a> {
 }
 
 /// Those of the operands that are arrays, in the order of the program's inputs.
-pub(crate) fn arrays(operands: &[SgemmOperand]) -> impl Iterator<Item = &SgemmOperand> {
+pub fn arrays(operands: &[SgemmOperand]) -> impl Iterator<Item = &SgemmOperand> {
     operands.iter().filter(|operand| matches!(operand.slot, Slot::Array(_)))
 }
 

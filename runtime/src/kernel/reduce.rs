@@ -19,12 +19,12 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::launched::Launched;
 use crate::segments::{Offset, Segments};
-pub(crate) use fold::{Given, fold};
+pub use fold::{Given, fold};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::ReduceSpec;
 use gemm_sim::Element;
-pub(crate) use lists::sealed;
-pub(crate) use shards::{fold_partials, fold_shard};
+pub use lists::sealed;
+pub use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;
 
 /// What a reduction is given and gives, as its type [`ReduceKernel`] lists it: elements of type `T` that are folded

@@ -3,7 +3,8 @@
 mod bind;
 mod launch;
 
-pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on, with_planes};
+pub use launch::with_planes;
+pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on};
 
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
 use super::{Call, Choice, Sgemm, SgemmTable, What};
@@ -43,7 +44,8 @@ impl<E> Sgemm<E> {
     }
 
     /// A call on a device that has been given its operands, whatever their kinds are.
-    pub(crate) fn call_with<'a, O: OperandsFor<E>>(
+    #[doc(hidden)]
+    pub fn call_with<'a, O: OperandsFor<E>>(
         &'a self,
         device: &'a Device,
         given: O,

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 /// The places to look in, taken from the environment.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub struct Places {
     /// What is looked for.
     wanted: &'static Wanted,
     /// The user's explicit choice.
@@ -28,7 +28,7 @@ pub(crate) struct Places {
 
 /// One library to try.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Candidate {
+pub enum Candidate {
     /// A name that the loader resolves.
     Name(&'static str),
     /// A file.
@@ -37,7 +37,7 @@ pub(crate) enum Candidate {
 
 impl Places {
     /// Where to look for a library.
-    pub(crate) fn from_env(wanted: &'static Wanted) -> Self {
+    pub fn from_env(wanted: &'static Wanted) -> Self {
         let path = |name| {
             let value = env::var_os(name).filter(|value| !value.is_empty());
             value.map(PathBuf::from)
@@ -59,7 +59,7 @@ impl Places {
     ///
     /// # Errors
     /// What was tried, in order, each with its outcome.
-    pub(crate) fn find<T>(
+    pub fn find<T>(
         &self,
         load: impl FnMut(&Candidate) -> Result<T, String>,
     ) -> Result<T, Vec<String>> {
@@ -102,8 +102,7 @@ impl Places {
 ///
 /// # Errors
 /// What was tried, as of [`Places::find`].
-#[cfg(feature = "nccl")]
-pub(crate) fn find_at<T>(
+pub fn find_at<T>(
     path: &Path,
     wanted: &Wanted,
     load: impl FnMut(&Candidate) -> Result<T, String>,
@@ -157,7 +156,7 @@ fn files_under(path: &Path, wanted: &Wanted) -> Vec<Candidate> {
 }
 
 /// The files in the directory of a library that are named so.
-pub(crate) fn files_beside(library: &Path, is_named: fn(&str) -> bool) -> Vec<PathBuf> {
+pub fn files_beside(library: &Path, is_named: fn(&str) -> bool) -> Vec<PathBuf> {
     let mut found = library.parent().map(entries).unwrap_or_default();
     found.retain(|file| file_name(file).is_some_and(is_named));
     found

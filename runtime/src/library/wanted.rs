@@ -2,23 +2,23 @@
 
 /// A library that is looked for.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub struct Wanted {
     /// What messages call it.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// The variable of the environment that says where it is: a file or a directory. Where it is set, nothing else is
     /// tried, so that a wrong path does not go unnoticed.
-    pub(super) variable: &'static str,
+    pub variable: &'static str,
     /// The names that the loader is asked for.
-    pub(super) names: &'static [&'static str],
+    pub names: &'static [&'static str],
     /// Whether a file is named as the library is.
-    pub(super) is_file: fn(&str) -> bool,
+    pub is_file: fn(&str) -> bool,
     /// Where else to look, in this order.
-    pub(super) order: [Place; 3],
+    pub order: [Place; 3],
 }
 
 /// Where a library may be.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub enum Place {
     /// On the loader's own path.
     Loader,
     /// In the toolkit that `CUDA_PATH` or `CUDA_HOME` names.
@@ -28,7 +28,7 @@ pub(super) enum Place {
 }
 
 /// NVIDIA's compiler of CUDA C, in toolkits and in the wheels `nvidia-cuda-nvrtc*`.
-pub(crate) static NVRTC: Wanted = Wanted {
+pub static NVRTC: Wanted = Wanted {
     name: "NVRTC",
     variable: "GEMM_NVRTC_PATH",
     names: if cfg!(windows) {
@@ -44,21 +44,4 @@ pub(crate) static NVRTC: Wanted = Wanted {
 fn is_nvrtc(name: &str) -> bool {
     let windows = name.starts_with("nvrtc64_") && name.ends_with(".dll");
     name.starts_with("libnvrtc.so") || (windows && !name.contains(".alt."))
-}
-
-/// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
-/// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
-#[cfg(any(test, feature = "nccl"))]
-pub(crate) static NCCL: Wanted = Wanted {
-    name: "NCCL",
-    variable: "GEMM_NCCL_PATH",
-    names: &["libnccl.so.2", "libnccl.so"],
-    is_file: is_nccl,
-    order: [Place::Loader, Place::Wheels, Place::Toolkits],
-};
-
-/// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
-#[cfg(any(test, feature = "nccl"))]
-fn is_nccl(name: &str) -> bool {
-    name == "libnccl.so" || name.starts_with("libnccl.so.")
 }

@@ -3,7 +3,6 @@
 mod capture;
 mod memory;
 mod start;
-mod world;
 
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, Variant, compile};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -41,10 +40,6 @@ fn main() -> ExitCode {
         trial("tickets_are_left_as_they_were_found", capture::tickets),
         trial("the_disk_cache_makes_a_warm_start", start::warm_start),
         trial("what_is_warm_is_not_compiled_by_a_launch", start::ahead),
-        trial("ranks_that_fetch_from_one_another_have_the_simulators_bits", world::peers),
-        trial("ranks_that_speak_through_the_host_have_the_simulators_bits", world::host),
-        #[cfg(feature = "nccl")]
-        trial("ranks_that_nccl_connects_have_the_simulators_bits", world::nccl),
     ];
     let mut arguments = Arguments::from_args();
     // One at a time: some fill the memory.

@@ -1,7 +1,7 @@
 //! The elements of what is multiplied and summed, which are the same whoever asks for them.
 
 use crate::data;
-use gemm_runtime::world::Block;
+use gemm_world::Block;
 use rayon::prelude::*;
 use std::ops::Range;
 

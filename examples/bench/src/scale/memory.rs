@@ -151,7 +151,7 @@ mod tests {
     fn a_product_takes_its_shards_and_its_rooms() {
         for (n, ranks, is_weak) in [(1, 1, false), (10, 3, false), (10, 3, true), (7, 9, false)] {
             let of = layouts(n, ranks, is_weak);
-            let most = |layout: &gemm_runtime::world::Layout| {
+            let most = |layout: &gemm_world::Distribution| {
                 let shards = layout.shards(ranks).expect("a layout");
                 shards.iter().map(|block| block.len() as u128).max().expect("ranks")
             };

@@ -8,8 +8,8 @@ use crate::cli::{Failure, count, named, some};
 use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
-use gemm_runtime::world::{Carry, Hosts, Machine, World};
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
+use gemm_world::{Hosts, Machine, TransportKind, World};
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub struct ScaleOptions {
     pub ranks: Vec<usize>,
     /// What carries data: peers, nccl or host. Without it as GEMM_CARRY says, or the fastest that is there
     #[arg(long)]
-    pub carry: Option<Carry>,
+    pub carry: Option<TransportKind>,
     /// Rows, columns and terms of the products
     #[arg(long, value_delimiter = ',', value_parser = some, allow_negative_numbers = true)]
     pub size: Vec<usize>,
@@ -203,15 +203,15 @@ impl ScaleOptions {
     /// The world of these devices.
     ///
     /// # Errors
-    /// Those of [`World::of`] and [`World::carried`].
+    /// Those of [`World::new`] and [`World::with_transport`].
     pub fn world(&self, devices: Vec<(usize, Device)>) -> Result<World, Failure> {
         let devices: Vec<_> = devices.into_iter().map(|(_, device)| device).collect();
         // What GEMM_CARRY says is of GPUs.
         let are_simulated = devices.iter().all(Device::is_simulator);
-        match self.carry.or(are_simulated.then_some(Carry::Host)) {
-            Some(carry) => World::carried(devices, carry)
+        match self.carry.or(are_simulated.then_some(TransportKind::Host)) {
+            Some(carry) => World::with_transport(devices, carry)
                 .map_err(|error| Failure::Usage(format!("--carry {carry}: {error}"))),
-            None => Ok(World::of(devices)?),
+            None => Ok(World::new(devices)?),
         }
     }
 
@@ -297,20 +297,20 @@ impl ScaleOptions {
     pub fn machine(&self, ranks: usize) -> Result<Machine, Failure> {
         let is_one_host = ranks <= self.host;
         let one = match self.carry {
-            Some(Carry::Host) => {
+            Some(TransportKind::Host) => {
                 return Err(Failure::Usage(
                     "--carry host: nobody has measured how fast a host carries data; predict with peers or nccl".to_owned(),
                 ));
             }
-            Some(Carry::Peers) if !is_one_host => {
+            Some(TransportKind::Peers) if !is_one_host => {
                 return Err(Failure::Usage(format!(
                     "--carry peers: {ranks} ranks are on several hosts, of {} GPUs each, and peers are of one process; say nccl, or \
                      --host {ranks}",
                     self.host
                 )));
             }
-            Some(Carry::Peers) => Machine::h200_copy_engines(),
-            Some(Carry::Nccl) | None => Machine::h200_nccl(),
+            Some(TransportKind::Peers) => Machine::h200_copy_engines(),
+            Some(TransportKind::Nccl) | None => Machine::h200_nccl(),
         };
         let hosts = if is_one_host { None } else { Some(Hosts::infiniband(self.host)) };
         Ok(Machine { hosts, ..one })

@@ -3,7 +3,7 @@
 use super::table::PredictedTimes;
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
-use gemm_runtime::world::Machine;
+use gemm_world::Machine;
 
 /// Seconds of a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_runtime::world::Hosts;
+    use gemm_world::Hosts;
 
     fn spec(line: &str) -> ReduceSpec {
         line.parse().expect("a line")

@@ -6,15 +6,19 @@ use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
 use crate::table::{Table, number, percent, text, time};
-use gemm_runtime::world::{Layout, Layouts, Machine, Rank, Schedule};
+use gemm_world::{Distribution, Distributions, Machine, Rank, Schedule};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
 
 /// How the matrices of a product are dealt out: A by rows, B and C by columns.
-pub fn layouts(n: usize, ranks: usize, weak: bool) -> Layouts {
+pub fn layouts(n: usize, ranks: usize, weak: bool) -> Distributions {
     let cols = if weak { n.saturating_mul(ranks) } else { n };
-    Layouts { a: Layout::rows(n, n), b: Layout::cols(n, cols), c: Layout::cols(n, cols) }
+    Distributions {
+        a: Distribution::rows(n, n),
+        b: Distribution::cols(n, cols),
+        c: Distribution::cols(n, cols),
+    }
 }
 
 /// What was measured, or predicted.
@@ -89,7 +93,7 @@ impl ScaleRow {
     /// What was measured of a product of so many terms.
     pub fn product(
         rank: &Rank,
-        c: &Layout,
+        c: &Distribution,
         terms: usize,
         measured: MeasuredTimes,
         predicted: PredictedTimes,
@@ -312,7 +316,7 @@ fn picture(options: &ScaleOptions, rows: &[ScaleRow]) -> Lines {
 mod tests {
     use super::*;
     use clap::Parser;
-    use gemm_runtime::world::World;
+    use gemm_world::World;
 
     fn of_world(line: &str) -> Vec<ScaleRow> {
         let options = ScaleOptions::try_parse_from(line.split_whitespace()).expect(line);
@@ -366,7 +370,7 @@ mod tests {
         let rows = World::simulated(2).expect("a world").run(|rank| {
             let measured = MeasuredTimes { alone: 4.0, shared: 2.5, in_turn: Some(9.0) };
             let predicted = PredictedTimes { time: 2e-3, efficiency: 0.9 };
-            let c = Layout::cols(4, 6);
+            let c = Distribution::cols(4, 6);
             let right = rank.number() == 0;
             Ok([
                 ScaleRow::product(rank, &c, 5, measured, predicted, right),

@@ -23,7 +23,7 @@ enum Side {
 impl Gpu {
     /// Copies the elements of an area to another of the same extents, in the order of a stream of this context. They may
     /// be memory of another GPU that this one can reach.
-    pub(crate) fn copy_area_on(
+    pub fn copy_area_on(
         &self,
         stream: &CudaStream,
         from: &Area<Self>,

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// An address in GPU memory.
 #[derive(Clone, Debug)]
-pub(crate) struct GpuAddress {
+pub struct GpuAddress {
     pub(crate) at: u64,
     pub(crate) elem: Elem,
 }
@@ -44,7 +44,7 @@ pub(super) fn bytes(elem: Elem, len: u64) -> u64 {
 }
 
 /// An allocation in the order of the device's stream.
-pub(crate) struct Allocation {
+pub struct Allocation {
     slice: CudaSlice<u8>,
     address: GpuAddress,
 }

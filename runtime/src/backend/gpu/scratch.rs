@@ -30,7 +30,7 @@ struct Kept {
 
 /// The scratch memory, held while the launches of one program are put on the stream. Those of
 /// another thread come after them, so that both may use the same memory.
-pub(crate) struct Workspace<'d> {
+pub struct Workspace<'d> {
     gpu: &'d Gpu,
     scratch: MutexGuard<'d, Scratch>,
     /// What is kept that the program under way has been given.

@@ -45,7 +45,8 @@ pub trait AnyOperand: Give {}
 pub struct Named<'a>(Vec<(String, Box<dyn Give + 'a>)>);
 
 impl<'a> Named<'a> {
-    pub(crate) fn push(&mut self, name: &str, given: impl Give + 'a) {
+    #[doc(hidden)]
+    pub fn push(&mut self, name: &str, given: impl Give + 'a) {
         self.0.push((name.to_owned(), Box::new(given)));
     }
 }

@@ -17,14 +17,17 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use std::sync::Arc;
 
 /// What a launch is given: as many arrays as the program has inputs beside the offsets, and outputs.
-pub(crate) struct Given<'g, 'a, 'o> {
-    pub(crate) inputs: &'g [AnyInput<'a>],
-    pub(crate) segments: Option<&'g Cut<'a>>,
-    pub(crate) outputs: &'g mut [AnyOutput<'o>],
+pub struct Given<'g, 'a, 'o> {
+    /// The arrays that are folded.
+    pub inputs: &'g [AnyInput<'a>],
+    /// The segments of a kernel `over: segments`.
+    pub segments: Option<&'g Cut<'a>>,
+    /// The arrays for results.
+    pub outputs: &'g mut [AnyOutput<'o>],
 }
 
 /// Launches a reduction.
-pub(crate) fn fold(
+pub fn fold(
     device: &Device,
     program: &Arc<Prepared>,
     given: Given<'_, '_, '_>,

@@ -24,7 +24,8 @@ pub trait InputsFor<T>: sealed::Reads {}
 )]
 pub trait ResultsFor<R>: sealed::Writes {}
 
-pub(crate) mod sealed {
+#[doc(hidden)]
+pub mod sealed {
     use super::{AnyInput, AnyOutput};
 
     pub trait Reads {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Folds the elements of a shard, which begins at `first` of `total` along the axis that is folded, into partials, which are
 /// packed arrays of (outer, runs, inner).
-pub(crate) fn fold_shard(
+pub fn fold_shard(
     device: &Device,
     line: &str,
     inputs: &[AnyInput<'_>],
@@ -59,7 +59,7 @@ pub(crate) fn fold_shard(
 }
 
 /// Folds the partials of all shards into results; `extents` are (outer, length, inner) of the whole.
-pub(crate) fn fold_partials(
+pub fn fold_partials(
     device: &Device,
     line: &str,
     partials: &[AnyInput<'_>],

@@ -139,7 +139,7 @@ where
 }
 
 /// The program that takes of these planes those that are for its arithmetic, with these.
-pub(crate) fn with_planes(
+pub fn with_planes(
     program: Arc<Prepared>,
     planes: [Option<&Planes>; 2],
 ) -> Result<(Arc<Prepared>, [Option<&Planes>; 2])> {

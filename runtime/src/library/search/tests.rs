@@ -1,5 +1,5 @@
 use super::{Candidate, Places, files_beside};
-use crate::library::wanted::{NCCL, NVRTC, Wanted};
+use crate::library::wanted::{NVRTC, Place, Wanted};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -107,9 +107,18 @@ fn a_missing_interpreter_is_no_error() {
     assert!(all(&places).0.is_empty());
 }
 
-/// As NVRTC, but wheels come before toolkits, and plugins are not NCCL.
+/// A library whose wheels come before toolkits.
+static NCCL: Wanted = Wanted {
+    name: "NCCL",
+    variable: "GEMM_NCCL_PATH",
+    names: &["libnccl.so.2", "libnccl.so"],
+    is_file: |name| name == "libnccl.so" || name.starts_with("libnccl.so."),
+    order: [Place::Loader, Place::Wheels, Place::Toolkits],
+};
+
+/// As NVRTC, but wheels come before toolkits, and plugins are not the library.
 #[test]
-fn nccl_is_looked_for_in_its_own_order() {
+fn a_library_is_looked_for_in_its_own_order() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let root = dir.path();
     let toolkit = root.join("cuda/lib64");

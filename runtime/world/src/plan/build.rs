@@ -2,9 +2,9 @@
 
 use super::Block;
 use super::check::{ScheduleFault, extents};
-use super::layout::{Deal, Layout};
+use super::distribution::{Deal, Distribution};
 use super::roles::{Roles, find};
-use super::schedule::{Exchange, Layouts, Move, Place, Schedule, Side, Size, Step};
+use super::schedule::{Distributions, Exchange, Factor, Move, Place, Schedule, Size, Step};
 use super::work::work;
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Where ranks lack something of A and of B, B is gathered first, and A comes in parts; otherwise the one does of which
 /// something is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum Strategy {
     /// It gathers all of it, and then multiplies, at once.
     Sequential,
     /// It gathers all of it, and multiplies while it comes: first what it has with all terms, then the rest in so many parts, at
@@ -28,7 +28,7 @@ pub enum Way {
     Rotate,
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sequential => f.write_str("sequential"),
@@ -45,7 +45,7 @@ const TILE: [usize; 2] = [128, 256];
 const FEW: usize = 4;
 
 /// What a rank multiplies next: where it is, and its rows of C, or its columns, which may go round from the last to the first.
-struct Part {
+struct SchedulePart {
     place: Place,
     outer: [Range<usize>; 2],
 }
@@ -53,36 +53,37 @@ struct Part {
 /// What all parts are cut of.
 struct Source {
     size: Size,
-    side: Side,
+    factor: Factor,
     /// Who has what of A or of B.
     deal: Deal,
     c: Deal,
-    way: Way,
+    strategy: Strategy,
     /// Where what ranks have begins and ends.
     cuts: Vec<usize>,
 }
 
 pub(super) fn schedule(
-    layouts: Layouts,
+    distributions: Distributions,
     ranks: usize,
-    way: Way,
+    strategy: Strategy,
 ) -> Result<Schedule, ScheduleFault> {
-    if way == (Way::Gather { parts: 0 }) {
-        return Err(ScheduleFault::NoParts { way });
+    if strategy == (Strategy::Gather { parts: 0 }) {
+        return Err(ScheduleFault::NoParts { strategy });
     }
-    let size = Size { m: layouts.c.rows, n: layouts.c.cols, k: layouts.a.cols };
-    extents(&layouts, size)?;
-    let of = |matrix, layout: &Layout| {
-        layout.deal(ranks).map_err(|error| ScheduleFault::Layout { matrix, error })
+    let size = Size { m: distributions.c.rows, n: distributions.c.cols, k: distributions.a.cols };
+    extents(&distributions, size)?;
+    let of = |matrix, distribution: &Distribution| {
+        distribution.deal(ranks).map_err(|error| ScheduleFault::Distribution { matrix, error })
     };
-    let [a, b, c] = [of("A", &layouts.a)?, of("B", &layouts.b)?, of("C", &layouts.c)?];
-    let needed = |side, rank| size.needed(side, &c.shard(rank));
-    let has = |deal: &Deal, side, rank| deal.shard(rank).contains(&needed(side, rank));
-    let has_all = |deal, side| (0..ranks).all(|rank| has(deal, side, rank));
+    let [a, b, c] =
+        [of("A", &distributions.a)?, of("B", &distributions.b)?, of("C", &distributions.c)?];
+    let needed = |factor, rank| size.needed(factor, &c.shard(rank));
+    let has = |deal: &Deal, factor, rank| deal.shard(rank).contains(&needed(factor, rank));
+    let has_all = |deal, factor| (0..ranks).all(|rank| has(deal, factor, rank));
     // The one that comes in parts, and the one that is there before.
-    let (side, deal, other, before) = match has_all(&a, Side::A) && !has_all(&b, Side::B) {
-        true => (Side::B, b, Side::A, a),
-        false => (Side::A, a, Side::B, b),
+    let (factor, deal, other, before) = match has_all(&a, Factor::A) && !has_all(&b, Factor::B) {
+        true => (Factor::B, b, Factor::A, a),
+        false => (Factor::A, a, Factor::B, b),
     };
     let mut others = vec![Place::Shard; ranks];
     let mut moves = Vec::new();
@@ -93,15 +94,15 @@ pub(super) fn schedule(
         }
     }
     let mut exchanges = Vec::new();
-    let mut exchange = |side, moves: Vec<Move>| {
+    let mut exchange = |factor, moves: Vec<Move>| {
         (!moves.is_empty()).then(|| {
-            exchanges.push(Exchange { side, moves });
+            exchanges.push(Exchange { factor, moves });
             exchanges.len() - 1
         })
     };
     let first = exchange(other, moves);
-    let source = Source { size, side, cuts: deal.cuts(side), deal, c, way };
-    let (own, parts): (Vec<Range<usize>>, Vec<Vec<Part>>) =
+    let source = Source { size, factor, cuts: deal.cuts(factor), deal, c, strategy };
+    let (own, parts): (Vec<Range<usize>>, Vec<Vec<SchedulePart>>) =
         (0..ranks).map(|rank| source.parts(rank)).unzip();
     let rounds = parts.iter().map(Vec::len).max().unwrap_or(0);
     // The n-th parts of all ranks travel together.
@@ -110,21 +111,21 @@ pub(super) fn schedule(
             let mut moves = Vec::new();
             for (rank, parts) in parts.iter().enumerate() {
                 work(1);
-                let Some(Part { place, outer }) = parts.get(round) else { continue };
+                let Some(SchedulePart { place, outer }) = parts.get(round) else { continue };
                 for outer in outer {
                     bring(
                         &source.deal,
                         rank,
-                        &side.block(outer.clone(), 0..size.k),
+                        &factor.block(outer.clone(), 0..size.k),
                         *place,
                         &mut moves,
                     );
                 }
             }
-            exchange(side, moves)
+            exchange(factor, moves)
         })
         .collect();
-    let roles = Roles::of(&exchanges, ranks)?;
+    let roles = Roles::new(&exchanges, ranks)?;
     let steps = |rank: usize| {
         let roles = roles.rank(rank);
         let role = |exchange: Option<usize>| exchange.and_then(|exchange| find(roles, exchange));
@@ -135,25 +136,25 @@ pub(super) fn schedule(
         };
         let shard = source.c.shard(rank);
         let multiply = |outer: &Range<usize>, place| {
-            let (of, from) = match side {
-                Side::A => (Block::new(outer.clone(), shard.cols.clone()), [place, others[rank]]),
-                Side::B => (Block::new(shard.rows.clone(), outer.clone()), [others[rank], place]),
+            let (of, from) = match factor {
+                Factor::A => (Block::new(outer.clone(), shard.cols.clone()), [place, others[rank]]),
+                Factor::B => (Block::new(shard.rows.clone(), outer.clone()), [others[rank], place]),
             };
             (!of.is_empty()).then_some(Step::Multiply { block: of, a: from[0], b: from[1] })
         };
         let mut steps = Vec::with_capacity(roles.len() + 2 * parts[rank].len() + 2);
         steps.extend(begin(first));
         // How many exchanges are under way before the part that is multiplied.
-        let ahead = match way {
-            Way::Sequential | Way::Gather { .. } => rounds,
-            Way::Rotate => rounds.min(2),
+        let ahead = match strategy {
+            Strategy::Sequential | Strategy::Gather { .. } => rounds,
+            Strategy::Rotate => rounds.min(2),
         };
         steps.extend(in_parts[..ahead].iter().filter_map(|exchange| begin(*exchange)));
         steps.extend(wait(first));
         steps.extend(multiply(&own[rank], Place::Shard));
         for round in 0..rounds {
             work(1);
-            if let Some(Part { place, outer }) = parts[rank].get(round) {
+            if let Some(SchedulePart { place, outer }) = parts[rank].get(round) {
                 steps.extend(wait(in_parts[round]));
                 steps.extend(outer.iter().filter_map(|outer| multiply(outer, *place)));
             }
@@ -163,7 +164,7 @@ pub(super) fn schedule(
         steps
     };
     let steps = (0..ranks).map(steps).collect();
-    Ok(Schedule { size, layouts, exchanges, steps })
+    Ok(Schedule { size, distributions, exchanges, steps })
 }
 
 /// The moves that bring a block to a rank, each element once: from its own shard what that has, the rest from the ranks behind
@@ -173,7 +174,7 @@ fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Mo
         return;
     }
     let first = moves.len();
-    moves.extend(deal.of(needed, to).map(|(from, block)| Move { from, to, block, into }));
+    moves.extend(deal.owners_of(needed, to).map(|(from, block)| Move { from, to, block, into }));
     let new = &mut moves[first..];
     work(new.len());
     new.sort_by_key(|of| (of.from < to, of.from));
@@ -181,37 +182,37 @@ fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Mo
 
 impl Source {
     /// What a rank has itself of what it multiplies, and in which parts the rest comes.
-    fn parts(&self, rank: usize) -> (Range<usize>, Vec<Part>) {
-        let Self { size, side, way, .. } = self;
+    fn parts(&self, rank: usize) -> (Range<usize>, Vec<SchedulePart>) {
+        let Self { size, factor, strategy, .. } = self;
         let shard = self.c.shard(rank);
         if shard.is_empty() {
             return (0..0, Vec::new());
         }
-        let all = side.outer(&shard).clone();
+        let all = factor.outer(&shard).clone();
         let has = self.deal.shard(rank);
-        let has_all = |outer: &Range<usize>| has.contains(&side.block(outer.clone(), 0..size.k));
+        let has_all = |outer: &Range<usize>| has.contains(&factor.block(outer.clone(), 0..size.k));
         if has_all(&all) {
             return (all, Vec::new());
         }
-        let outer = side.outer(&has);
+        let outer = factor.outer(&has);
         let start = outer.start.clamp(all.start, all.end);
         let mut own = start..outer.end.clamp(start, all.end);
-        if *way == Way::Sequential || !has_all(&own) || own.is_empty() {
+        if *strategy == Strategy::Sequential || !has_all(&own) || own.is_empty() {
             own = all.start..all.start;
         }
         // From behind what it has to the end, and then from the beginning.
         let rest = [own.end..all.end, all.start..own.start];
         let part = |(number, outer)| {
-            let place = match way {
-                Way::Sequential | Way::Gather { .. } => Place::Gathered,
-                Way::Rotate => Place::Slot(number % 2),
+            let place = match strategy {
+                Strategy::Sequential | Strategy::Gather { .. } => Place::Gathered,
+                Strategy::Rotate => Place::Slot(number % 2),
             };
-            Part { place, outer }
+            SchedulePart { place, outer }
         };
-        let cut = match way {
-            Way::Sequential => evenly(rest, 1, TILE[*side as usize]),
-            Way::Gather { parts } => evenly(rest, *parts, TILE[*side as usize]),
-            Way::Rotate => at(rest, &self.cuts),
+        let cut = match strategy {
+            Strategy::Sequential => evenly(rest, 1, TILE[*factor as usize]),
+            Strategy::Gather { parts } => evenly(rest, *parts, TILE[*factor as usize]),
+            Strategy::Rotate => at(rest, &self.cuts),
         };
         (own, cut.into_iter().enumerate().map(part).collect())
     }

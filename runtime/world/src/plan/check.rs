@@ -13,10 +13,10 @@ mod fault;
 pub use fault::ScheduleFault;
 
 use super::block::overlap;
-use super::roles::{Role, Roles, by_slot, find, rooms};
-use super::schedule::{Exchange, Layouts, Move, Place, Schedule, Side, Size, Step};
+use super::roles::{Role, Roles, by_slot, find, staging};
+use super::schedule::{Distributions, Exchange, Factor, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use super::{Block, Layout, Shards, VerifiedSchedule};
+use super::{Block, Distribution, Shards, VerifiedSchedule};
 use arrived::Arrived;
 use std::collections::BTreeMap;
 
@@ -24,16 +24,18 @@ use std::collections::BTreeMap;
 const MOST: usize = isize::MAX as usize / 4;
 
 /// Checks that layouts are of one product.
-pub(super) fn extents(layouts: &Layouts, size: Size) -> Result<(), ScheduleFault> {
+pub(super) fn extents(distributions: &Distributions, size: Size) -> Result<(), ScheduleFault> {
     let Size { m, n, k } = size;
-    for (matrix, layout, needed) in
-        [("A", &layouts.a, [m, k]), ("B", &layouts.b, [k, n]), ("C", &layouts.c, [m, n])]
-    {
-        let has = [layout.rows, layout.cols];
+    for (matrix, distribution, needed) in [
+        ("A", &distributions.a, [m, k]),
+        ("B", &distributions.b, [k, n]),
+        ("C", &distributions.c, [m, n]),
+    ] {
+        let has = [distribution.rows, distribution.cols];
         if has != needed {
             return Err(ScheduleFault::Extents { matrix, has, needed, size });
         }
-        if layout.all().len() > MOST {
+        if distribution.all().len() > MOST {
             return Err(ScheduleFault::TooLarge { matrix, has });
         }
     }
@@ -41,36 +43,37 @@ pub(super) fn extents(layouts: &Layouts, size: Size) -> Result<(), ScheduleFault
 }
 
 pub(super) fn verify(schedule: Schedule) -> Result<VerifiedSchedule, ScheduleFault> {
-    let Layouts { a, b, c } = &schedule.layouts;
-    extents(&schedule.layouts, schedule.size)?;
-    let of = |matrix, layout: &Layout| {
-        let shards = layout.shards(schedule.ranks());
-        shards.map_err(|error| ScheduleFault::Layout { matrix, error })
+    let Distributions { a, b, c } = &schedule.distributions;
+    extents(&schedule.distributions, schedule.size)?;
+    let of = |matrix, distribution: &Distribution| {
+        let shards = distribution.shards(schedule.ranks());
+        shards.map_err(|error| ScheduleFault::Distribution { matrix, error })
     };
     let shards = Shards { a: of("A", a)?, b: of("B", b)?, c: of("C", c)? };
-    let roles = Roles::of(&schedule.exchanges, schedule.ranks())?;
-    for (exchange, Exchange { side, moves }) in schedule.exchanges.iter().enumerate() {
+    let roles = Roles::new(&schedule.exchanges, schedule.ranks())?;
+    for (exchange, Exchange { factor, moves }) in schedule.exchanges.iter().enumerate() {
         work(moves.len());
-        moves.iter().try_for_each(|of| one_move(&schedule, &shards, (exchange, *side), of))?;
+        moves.iter().try_for_each(|of| one_move(&schedule, &shards, exchange, *factor, of))?;
     }
     for rank in 0..schedule.ranks() {
         of_rank(&schedule, &shards, &roles, rank)?;
     }
-    let rooms = rooms(&schedule, &roles, &shards.c);
-    Ok(VerifiedSchedule { shards, rooms, roles, schedule })
+    let staging = staging(&schedule, &roles, &shards.c);
+    Ok(VerifiedSchedule { shards, staging, roles, schedule })
 }
 
 fn one_move(
     schedule: &Schedule,
     shards: &Shards,
-    (exchange, side): (usize, Side),
+    exchange: usize,
+    factor: Factor,
     of: &Move,
 ) -> Result<(), ScheduleFault> {
     let Move { from, to, block, into } = of;
-    let needed = schedule.size.needed(side, &shards.c[*to]);
+    let needed = schedule.size.needed(factor, &shards.c[*to]);
     let why = if block.is_empty() {
         "nothing is moved"
-    } else if !shards.of(side)[*from].contains(block) {
+    } else if !shards.of_factor(factor)[*from].contains(block) {
         "the sender does not have all of it"
     } else if *into == Place::Shard {
         "a shard stays as it is"
@@ -98,7 +101,7 @@ struct Slot {
 }
 
 /// What a rank has come to.
-struct State<'s> {
+struct CheckState<'s> {
     schedule: &'s Schedule,
     shards: &'s Shards,
     rank: usize,
@@ -109,7 +112,7 @@ struct State<'s> {
     /// Which of those it has waited for.
     awaited: Vec<bool>,
     gathered: [Arrived; 2],
-    slots: BTreeMap<(Side, usize), Slot>,
+    slots: BTreeMap<(Factor, usize), Slot>,
     computed: Vec<&'s Block>,
     /// What an exchange brings, and what it brings into one slot.
     scratch: (Vec<(usize, &'s Block)>, Vec<&'s Block>),
@@ -123,16 +126,16 @@ fn of_rank(
 ) -> Result<(), ScheduleFault> {
     let roles = all.rank(rank);
     let mut gathered = [Arrived::default(), Arrived::default()];
-    for (side, arrived) in Side::ALL.into_iter().zip(&mut gathered) {
+    for (factor, arrived) in Factor::ALL.into_iter().zip(&mut gathered) {
         // What is gathered is written once, by whatever exchange.
-        let roles = roles.iter().filter(|role| role.side == side);
+        let roles = roles.iter().filter(|role| role.factor == factor);
         let got = roles.flat_map(|role| all.got(&schedule.exchanges, role));
         let blocks: Vec<&Block> =
             got.filter(|of| of.into == Place::Gathered).map(|of| &of.block).collect();
-        once(rank, side, &blocks)?;
-        arrived.expect(side, blocks.into_iter());
+        once(rank, factor, &blocks)?;
+        arrived.expect(factor, blocks.into_iter());
     }
-    let mut state = State {
+    let mut state = CheckState {
         schedule,
         shards,
         rank,
@@ -166,7 +169,7 @@ fn once(rank: usize, matrix: impl ToString, blocks: &[&Block]) -> Result<(), Sch
     }
 }
 
-impl<'s> State<'s> {
+impl<'s> CheckState<'s> {
     fn begin(&mut self, exchange: usize) -> Result<(), ScheduleFault> {
         let role = match self.roles.get(self.begun) {
             _ if exchange >= self.schedule.exchanges.len() => {
@@ -187,9 +190,9 @@ impl<'s> State<'s> {
         for of_slot in into.chunk_by(|(a, _), (b, _)| a == b) {
             blocks.clear();
             blocks.extend(of_slot.iter().map(|(_, block)| *block));
-            once(self.rank, role.side, &blocks)?;
-            let (rank, side, slot) = (self.rank, role.side, of_slot[0].0);
-            let held = self.slots.entry((side, slot));
+            once(self.rank, role.factor, &blocks)?;
+            let (rank, factor, slot) = (self.rank, role.factor, of_slot[0].0);
+            let held = self.slots.entry((factor, slot));
             let held = held.or_insert_with(|| Slot {
                 role: 0,
                 awaited: true,
@@ -197,11 +200,11 @@ impl<'s> State<'s> {
             });
             if !held.awaited {
                 let before = self.roles[held.role].exchange;
-                return Err(ScheduleFault::Unawaited { rank, exchange, before, side, slot });
+                return Err(ScheduleFault::Unawaited { rank, exchange, before, factor, slot });
             }
             (held.role, held.awaited) = (self.begun, false);
-            held.arrived.expect(side, blocks.iter().copied());
-            blocks.iter().for_each(|block| held.arrived.come(side, block));
+            held.arrived.expect(factor, blocks.iter().copied());
+            blocks.iter().for_each(|block| held.arrived.come(factor, block));
         }
         self.scratch = (into, blocks);
         self.begun += 1;
@@ -218,10 +221,10 @@ impl<'s> State<'s> {
         let role = &self.roles[number];
         for of in self.all.got(&self.schedule.exchanges, role) {
             match of.into {
-                Place::Gathered => self.gathered[role.side as usize].come(role.side, &of.block),
+                Place::Gathered => self.gathered[role.factor as usize].come(role.factor, &of.block),
                 Place::Slot(slot) => {
                     // It has not been overwritten, or else that would have waited.
-                    if let Some(held) = self.slots.get_mut(&(role.side, slot)) {
+                    if let Some(held) = self.slots.get_mut(&(role.factor, slot)) {
                         held.awaited = true;
                     }
                 }
@@ -237,32 +240,34 @@ impl<'s> State<'s> {
             let (block, shard) = (block.clone(), shard.clone());
             return Err(ScheduleFault::Foreign { rank: self.rank, block, shard });
         }
-        self.read(Side::A, block, a)?;
-        self.read(Side::B, block, b)?;
+        self.read(Factor::A, block, a)?;
+        self.read(Factor::B, block, b)?;
         self.computed.push(block);
         Ok(())
     }
 
     /// Checks that all that a block of C is made of is there.
-    fn read(&self, side: Side, block: &Block, place: Place) -> Result<(), ScheduleFault> {
-        let needed = self.schedule.size.needed(side, block);
-        let outer = side.outer(block);
+    fn read(&self, factor: Factor, block: &Block, place: Place) -> Result<(), ScheduleFault> {
+        let needed = self.schedule.size.needed(factor, block);
+        let outer = factor.outer(block);
         let (there, why) = match place {
             // Nobody has room for nothing.
             Place::Gathered | Place::Slot(_) if needed.is_empty() => (false, ""),
-            Place::Shard => (self.shards.of(side)[self.rank].contains(&needed), ""),
+            Place::Shard => (self.shards.of_factor(factor)[self.rank].contains(&needed), ""),
             Place::Gathered => {
-                (self.gathered[side as usize].within(outer) == needed.len(), " by then")
+                (self.gathered[factor as usize].within(outer) == needed.len(), " by then")
             }
             Place::Slot(slot) => {
-                let held = self.slots.get(&(side, slot)).filter(|held| held.awaited);
+                let held = self.slots.get(&(factor, slot)).filter(|held| held.awaited);
                 let within = held.map_or(0, |held| held.arrived.within(outer));
                 (within == needed.len(), " by then, or no more")
             }
         };
         match there {
             true => Ok(()),
-            false => Err(ScheduleFault::Read { rank: self.rank, side, block: needed, place, why }),
+            false => {
+                Err(ScheduleFault::Read { rank: self.rank, factor, block: needed, place, why })
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! Which way is the fastest.
 
-use super::build::Way;
+use super::build::Strategy;
 use super::check::ScheduleFault;
 use super::estimate::{Bytes, Estimate, Seconds};
-use super::schedule::{Layouts, Schedule, Side, Size};
+use super::schedule::{Distributions, Factor, Schedule, Size};
 use super::{Machine, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,15 +13,15 @@ const MOST_PARTS: usize = 32;
 
 /// A schedule that was chosen, and what else was tried. It prints as a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen {
+pub struct ScheduleChoice {
     /// The fastest schedule of those that need no more memory than there is.
     pub schedule: VerifiedSchedule,
     /// Which way that is.
-    pub way: Way,
+    pub strategy: Strategy,
     /// What it costs.
     pub estimate: Estimate,
     /// All that were tried, with what they cost; this one too.
-    pub tried: Vec<(Way, Estimate)>,
+    pub tried: Vec<(Strategy, Estimate)>,
     /// How much memory there was, if that was said.
     pub limit: Option<u64>,
     /// For which machine it was chosen.
@@ -32,32 +32,32 @@ impl Schedule {
     /// The fastest schedule on a machine, by [`VerifiedSchedule::estimate`], of those that need at most so many bytes beside the
     /// shards of any rank. Of those that are equally fast it is the one that needs least.
     ///
-    /// Tried are all of [`Way`], gathering in 1, 2, 4 and so on parts, and in as many as there are other ranks, twice as many and
+    /// Tried are all of [`Strategy`], gathering in 1, 2, 4 and so on parts, and in as many as there are other ranks, twice as many and
     /// so on: up to 32 parts, as long as each has as many rows or columns as a tile.
     ///
     /// # Errors
     /// Those of [`Schedule::new`], and [`ScheduleFault::Memory`] where all of them need more.
     ///
     /// ```
-    /// use gemm_world::plan::{Layout, Layouts, Machine, Schedule, ScheduleFault, Way};
+    /// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, ScheduleFault, Strategy};
     ///
     /// let n = 16384;
-    /// let layouts = Layouts { a: Layout::rows(n, n), b: Layout::cols(n, n), c: Layout::cols(n, n) };
+    /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
     /// let machine = Machine::h200_copy_engines();
-    /// let chosen = Schedule::cheapest(layouts.clone(), 4, &machine, Some(600_000_000))?;
-    /// assert_eq!(chosen.way, Way::Rotate);
+    /// let chosen = Schedule::cheapest(distributions.clone(), 4, &machine, Some(600_000_000))?;
+    /// assert_eq!(chosen.strategy, Strategy::Rotate);
     /// println!("{chosen}");
-    /// let fault = Schedule::cheapest(layouts, 4, &machine, Some(500_000_000));
-    /// assert!(matches!(fault, Err(ScheduleFault::Memory { least: 536_870_912, way: Way::Rotate, .. })));
+    /// let fault = Schedule::cheapest(distributions, 4, &machine, Some(500_000_000));
+    /// assert!(matches!(fault, Err(ScheduleFault::Memory { least: 536_870_912, strategy: Strategy::Rotate, .. })));
     /// # Ok::<(), ScheduleFault>(())
     /// ```
     pub fn cheapest(
-        layouts: Layouts,
+        distributions: Distributions,
         ranks: usize,
         machine: &Machine,
         limit: Option<u64>,
-    ) -> Result<Chosen, ScheduleFault> {
-        let first = Self::new(layouts.clone(), ranks, Way::Sequential)?;
+    ) -> Result<ScheduleChoice, ScheduleFault> {
+        let first = Self::new(distributions.clone(), ranks, Strategy::Sequential)?;
         let doubled =
             |number: usize| std::iter::successors(Some(number), |parts| parts.checked_mul(2));
         let numbers =
@@ -67,18 +67,19 @@ impl Schedule {
             true => BTreeSet::new(),
             false => numbers(1).chain(numbers(ranks.saturating_sub(1).max(1))).collect(),
         };
-        let mut ways: Vec<Way> = parts.into_iter().map(|parts| Way::Gather { parts }).collect();
-        if !ways.is_empty() {
-            ways.push(Way::Rotate);
+        let mut strategies: Vec<Strategy> =
+            parts.into_iter().map(|parts| Strategy::Gather { parts }).collect();
+        if !strategies.is_empty() {
+            strategies.push(Strategy::Rotate);
         }
-        let mut tried = vec![(Way::Sequential, first.estimate(machine))];
+        let mut tried = vec![(Strategy::Sequential, first.estimate(machine))];
         let mut best = None;
         let fits = |estimate: &Estimate| limit.is_none_or(|limit| estimate.most_memory() <= limit);
         if fits(&tried[0].1) {
             best = Some((first, 0));
         }
-        for way in ways {
-            let schedule = Self::new(layouts.clone(), ranks, way)?;
+        for strategy in strategies {
+            let schedule = Self::new(distributions.clone(), ranks, strategy)?;
             let estimate = schedule.estimate(machine);
             let cost = |estimate: &Estimate| (estimate.time, estimate.most_memory());
             let better = best
@@ -87,29 +88,30 @@ impl Schedule {
             if better && fits(&estimate) {
                 best = Some((schedule, tried.len()));
             }
-            tried.push((way, estimate));
+            tried.push((strategy, estimate));
         }
         let Some((schedule, number)) = best else {
-            let needs = tried.iter().map(|(way, estimate)| (estimate.most_memory(), *way));
-            let (least, way) =
-                needs.min_by_key(|(least, _)| *least).unwrap_or((0, Way::Sequential));
-            return Err(ScheduleFault::Memory { limit: limit.unwrap_or(0), least, way });
+            let needs =
+                tried.iter().map(|(strategy, estimate)| (estimate.most_memory(), *strategy));
+            let (least, strategy) =
+                needs.min_by_key(|(least, _)| *least).unwrap_or((0, Strategy::Sequential));
+            return Err(ScheduleFault::Memory { limit: limit.unwrap_or(0), least, strategy });
         };
-        let (way, estimate) = tried[number].clone();
-        Ok(Chosen { schedule, way, estimate, tried, limit, machine: *machine })
+        let (strategy, estimate) = tried[number].clone();
+        Ok(ScheduleChoice { schedule, strategy, estimate, tried, limit, machine: *machine })
     }
 }
 
 /// Whether parts have as many rows of C, or as many columns, as a tile, on the rank that has most.
 fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) -> bool {
-    let side = sequential.exchanges.last().map_or(Side::A, |exchange| exchange.side);
-    let most = sequential.shards().c.iter().map(|shard| side.outer(shard).len()).max();
+    let factor = sequential.exchanges.last().map_or(Factor::A, |exchange| exchange.factor);
+    let most = sequential.shards().c.iter().map(|shard| factor.outer(shard).len()).max();
     parts == 1
         || parts <= MOST_PARTS
-            && most.is_some_and(|most| most / parts >= machine.gpu.largest()[side as usize])
+            && most.is_some_and(|most| most / parts >= machine.gpu.largest()[factor as usize])
 }
 
-impl fmt::Display for Chosen {
+impl fmt::Display for ScheduleChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Size { m, n, k } = self.schedule.size;
         write!(f, "{m}x{n}x{k} on {} ranks of {}", self.schedule.ranks(), self.machine.name)?;
@@ -124,11 +126,17 @@ impl fmt::Display for Chosen {
             "  {:<13}{:>12}{:>12}{:>12}{:>12}",
             "way", "bytes in", "memory", "predicted", "efficiency"
         )?;
-        for (way, estimate) in &self.tried {
-            let chosen = if *way == self.way { '*' } else { ' ' };
+        for (strategy, estimate) in &self.tried {
+            let chosen = if *strategy == self.strategy { '*' } else { ' ' };
             let most = estimate.bytes.iter().copied().max().unwrap_or(0);
             let memory = estimate.most_memory();
-            write!(f, "{chosen} {:<13}{:>12}{:>12}", way.to_string(), Bytes(most), Bytes(memory))?;
+            write!(
+                f,
+                "{chosen} {:<13}{:>12}{:>12}",
+                strategy.to_string(),
+                Bytes(most),
+                Bytes(memory)
+            )?;
             write!(f, "{:>12}{:>10.1} %", Seconds(estimate.time), 100.0 * estimate.efficiency())?;
             let fits = self.limit.is_none_or(|limit| memory <= limit);
             writeln!(f, "{}", if fits { "" } else { "  more memory than there is" })?;

@@ -3,7 +3,7 @@
 mod time;
 mod traffic;
 
-use super::{Machine, Room, VerifiedSchedule};
+use super::{Machine, StagingBuffer, VerifiedSchedule};
 use std::fmt;
 
 /// Bytes of an element: schedules are of matrices of `f32`.
@@ -24,11 +24,11 @@ pub(super) const ELEMENT: u64 = 4;
 /// how long ranks take to come to the first step. Nothing of several hosts was measured.
 ///
 /// ```
-/// use gemm_world::plan::{Layout, Layouts, Machine, Schedule, Way};
+/// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, Strategy};
 ///
 /// let n = 16384;
-/// let layouts = Layouts { a: Layout::rows(n, n), b: Layout::cols(n, n), c: Layout::cols(n, n) };
-/// let schedule = Schedule::new(layouts, 4, Way::Sequential)?;
+/// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
+/// let schedule = Schedule::new(distributions, 4, Strategy::Sequential)?;
 /// let estimate = schedule.estimate(&Machine::h200_nccl());
 /// assert_eq!(estimate.bytes, [805306368; 4]);
 /// assert_eq!(
@@ -44,7 +44,7 @@ pub(super) const ELEMENT: u64 = 4;
 pub struct Estimate {
     /// Bytes that come to each rank from others.
     pub bytes: Vec<u64>,
-    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::rooms`], and those of blocks that the machine
+    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and those of blocks that the machine
     /// [packs](Machine::staging). Memory that a kernel takes is not in it: planes, and sums of parts of K.
     pub memory: Vec<u64>,
     /// Seconds of what each rank keeps of the product, in one launch, on the slowest rank.
@@ -132,18 +132,18 @@ impl fmt::Display for Seconds {
 impl VerifiedSchedule {
     /// What it costs.
     pub fn estimate(&self, machine: &Machine) -> Estimate {
-        let traffic = traffic::of(self, machine);
-        let bytes_of = |(rooms, staged): (&Vec<Room>, &u64)| {
-            let all = rooms.iter().fold(0_u64, |all, room| all.saturating_add(room.len as u64));
+        let traffic = traffic::traffic(self, machine);
+        let bytes_of = |(staging, staged): (&Vec<StagingBuffer>, &u64)| {
+            let all = staging.iter().fold(0_u64, |all, room| all.saturating_add(room.len as u64));
             all.saturating_mul(ELEMENT).saturating_add(*staged)
         };
         let kept = self.shards().c.iter();
         let local = kept
             .map(|block| machine.gpu.product([block.rows.len(), block.cols.len(), self.size.k]));
-        let times = time::of(self, machine, &traffic.times);
+        let times = time::times(self, machine, &traffic.times);
         Estimate {
             bytes: traffic.bytes,
-            memory: self.rooms().iter().zip(&traffic.staged).map(bytes_of).collect(),
+            memory: self.staging().iter().zip(&traffic.staged).map(bytes_of).collect(),
             local: local.fold(0.0, f64::max),
             products: times.products,
             exchanges: times.exchanges,

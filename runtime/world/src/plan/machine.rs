@@ -2,7 +2,7 @@
 
 mod rates;
 
-pub use rates::{Planes, Rate};
+pub use rates::{Rate, Splits};
 
 use gemm_dsl::spec::Layout;
 
@@ -37,7 +37,7 @@ pub struct Machine {
     /// memory of its own, which is given back when all exchanges are done.
     pub staging: bool,
     /// How A and B are stored, which says between which rows something lies.
-    pub stored: Layout,
+    pub layout: Layout,
 }
 
 /// How fast a GPU is.
@@ -54,7 +54,7 @@ pub struct Gpu {
     /// Bytes in a second that its memory reads and writes.
     pub memory: f64,
     /// What is made of A and B before they are multiplied; of `f32` nothing.
-    pub planes: Planes,
+    pub planes: Splits,
     /// How fast it is in other arithmetics than `f32`, for [`Gpu::computing`].
     pub rates: &'static [Rate],
 }
@@ -166,7 +166,7 @@ const H200: Gpu = Gpu {
     multiprocessors: 132,
     launch: 3.2e-6,
     memory: 4.46e12,
-    planes: Planes { bytes: 0.0, once: false },
+    planes: Splits { bytes: 0.0, once: false },
     rates: rates::H200,
 };
 
@@ -208,7 +208,7 @@ impl Machine {
             lost: 1.0,
             hosts: None,
             staging: false,
-            stored: Layout::Nn,
+            layout: Layout::Nn,
         }
     }
 }

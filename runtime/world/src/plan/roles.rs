@@ -2,7 +2,7 @@
 
 use super::Block;
 use super::check::ScheduleFault;
-use super::schedule::{Exchange, Move, Place, Room, Schedule, Side};
+use super::schedule::{Exchange, Factor, Move, Place, Schedule, StagingBuffer};
 use super::work::work;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Role {
     pub(super) exchange: usize,
-    pub(super) side: Side,
+    pub(super) factor: Factor,
     /// What it gets, among all that is got.
     got: Range<usize>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Roles {
 impl Roles {
     /// # Errors
     /// [`ScheduleFault::Unknown`] where a move is from or to a rank that is not there.
-    pub(super) fn of(exchanges: &[Exchange], ranks: usize) -> Result<Self, ScheduleFault> {
+    pub(super) fn new(exchanges: &[Exchange], ranks: usize) -> Result<Self, ScheduleFault> {
         // How many exchanges each takes part in, how many moves each gets, and the last exchange.
         let mut counts = vec![(0, 0, None); ranks];
         for (exchange, Exchange { moves, .. }) in exchanges.iter().enumerate() {
@@ -60,17 +60,18 @@ impl Roles {
             first[rank + 1] = first[rank] + taken;
             next[rank + 1] = next[rank] + got;
         }
-        let empty = || Role { exchange: 0, side: Side::A, got: 0..0 };
+        let empty = || Role { exchange: 0, factor: Factor::A, got: 0..0 };
         let mut roles: Vec<Role> = (0..first[ranks]).map(|_| empty()).collect();
         let mut all = vec![0; next[ranks]];
         // Behind the last role of each rank so far.
         let mut ends = first.clone();
-        for (exchange, Exchange { side, moves }) in exchanges.iter().enumerate() {
+        for (exchange, Exchange { factor, moves }) in exchanges.iter().enumerate() {
             for (number, of) in moves.iter().enumerate() {
                 for rank in [of.from, of.to] {
                     let end = ends[rank];
                     if end == first[rank] || roles[end - 1].exchange != exchange {
-                        roles[end] = Role { exchange, side: *side, got: next[rank]..next[rank] };
+                        roles[end] =
+                            Role { exchange, factor: *factor, got: next[rank]..next[rank] };
                         ends[rank] += 1;
                     }
                 }
@@ -114,25 +115,29 @@ pub(super) fn by_slot<'m>(got: impl Iterator<Item = &'m Move>, into: &mut Vec<(u
 }
 
 /// What memory each rank needs beside its shards.
-pub(super) fn rooms(schedule: &Schedule, roles: &Roles, c: &[Block]) -> Vec<Vec<Room>> {
+pub(super) fn staging(schedule: &Schedule, roles: &Roles, c: &[Block]) -> Vec<Vec<StagingBuffer>> {
     let mut into = Vec::new();
     let of_rank = |(rank, shard): (usize, &Block)| {
-        let mut rooms: BTreeMap<(Side, Place), usize> = BTreeMap::new();
+        let mut staging: BTreeMap<(Factor, Place), usize> = BTreeMap::new();
         for role in roles.rank(rank) {
-            let (side, got) = (role.side, || roles.got(&schedule.exchanges, role));
+            let (factor, got) = (role.factor, || roles.got(&schedule.exchanges, role));
             if got().any(|of| of.into == Place::Gathered) {
-                rooms.insert((side, Place::Gathered), schedule.size.needed(side, shard).len());
+                staging
+                    .insert((factor, Place::Gathered), schedule.size.needed(factor, shard).len());
             }
             by_slot(got(), &mut into);
             work(into.len());
             for blocks in into.chunk_by(|(a, _), (b, _)| a == b) {
                 let held =
                     blocks.iter().fold(Block::new(0..0, 0..0), |all, (_, block)| all.with(block));
-                let len = rooms.entry((side, Place::Slot(blocks[0].0))).or_default();
+                let len = staging.entry((factor, Place::Slot(blocks[0].0))).or_default();
                 *len = held.len().max(*len);
             }
         }
-        rooms.into_iter().map(|((side, place), len)| Room { side, place, len }).collect()
+        staging
+            .into_iter()
+            .map(|((factor, place), len)| StagingBuffer { factor, place, len })
+            .collect()
     };
     c.iter().enumerate().map(of_rank).collect()
 }

@@ -13,9 +13,9 @@
 //! Shards of A and B are never written, a place where things are gathered is written once, and so is C: nothing else has to be
 //! waited for.
 
-use super::build::{self, Way};
+use super::build::{self, Strategy};
 use super::check::{self, ScheduleFault};
-use super::{Block, Layout, VerifiedSchedule};
+use super::{Block, Distribution, VerifiedSchedule};
 use gemm_dsl::spec;
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Size {
 
 /// A matrix that is multiplied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
+pub enum Factor {
     /// The left one.
     A,
     /// The right one.
@@ -42,13 +42,13 @@ pub enum Side {
 
 /// How the matrices of a product are dealt out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Layouts {
+pub struct Distributions {
     /// A.
-    pub a: Layout,
+    pub a: Distribution,
     /// B.
-    pub b: Layout,
+    pub b: Distribution,
     /// C.
-    pub c: Layout,
+    pub c: Distribution,
 }
 
 /// Where a rank finds what it multiplies. Each is of one matrix: slot 0 of A is not slot 0 of B.
@@ -65,9 +65,9 @@ pub enum Place {
 
 /// Memory that a rank has for a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct StagingBuffer {
     /// Of which matrix.
-    pub side: Side,
+    pub factor: Factor,
     /// Which place.
     pub place: Place,
     /// For how many elements.
@@ -91,7 +91,7 @@ pub struct Move {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// Of which matrix.
-    pub side: Side,
+    pub factor: Factor,
     /// All of them.
     pub moves: Vec<Move>,
 }
@@ -117,11 +117,11 @@ pub enum Step {
 /// What ranks do for a product C = A·B. It prints as text.
 ///
 /// ```
-/// use gemm_world::plan::{Layout, Layouts, Schedule, Way};
+/// use gemm_world::plan::{Distribution, Distributions, Schedule, Strategy};
 ///
 /// // Two ranks: the one has the upper rows of A, the other one the lower. Both have a half of the columns of B and of C.
-/// let layouts = Layouts { a: Layout::rows(4, 8), b: Layout::cols(8, 6), c: Layout::cols(4, 6) };
-/// let schedule = Schedule::new(layouts, 2, Way::Gather { parts: 1 })?;
+/// let distributions = Distributions { a: Distribution::rows(4, 8), b: Distribution::cols(8, 6), c: Distribution::cols(4, 6) };
+/// let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 })?;
 /// let text = schedule.to_string();
 /// assert!(text.starts_with("4x6x8 on 2 ranks: A 4x8 rows, B 8x6 cols, C 4x6 cols"), "{text}");
 /// assert!(text.ends_with(
@@ -139,14 +139,14 @@ pub struct Schedule {
     /// Its extents.
     pub size: Size,
     /// Who has what.
-    pub layouts: Layouts,
+    pub distributions: Distributions,
     /// What travels, in this order for everybody.
     pub exchanges: Vec<Exchange>,
     /// What each rank does, in this order.
     pub steps: Vec<Vec<Step>>,
 }
 
-impl Side {
+impl Factor {
     /// Both of them, in order.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
@@ -183,17 +183,17 @@ impl Exchange {
     }
 }
 
-impl Side {
+impl Factor {
     /// Whether the transpose of it is stored, as a kernel's `layout` says.
-    pub fn is_transposed(self, layout: spec::Layout) -> bool {
+    pub fn is_transposed(self, distribution: spec::Layout) -> bool {
         match self {
-            Self::A => layout.transposes_a(),
-            Self::B => layout.transposes_b(),
+            Self::A => distribution.transposes_a(),
+            Self::B => distribution.transposes_b(),
         }
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::A => "A",
@@ -202,22 +202,22 @@ impl fmt::Display for Side {
     }
 }
 
-impl Layouts {
+impl Distributions {
     /// That of a matrix that is multiplied.
-    pub fn of(&self, side: Side) -> &Layout {
-        match side {
-            Side::A => &self.a,
-            Side::B => &self.b,
+    pub fn of_factor(&self, factor: Factor) -> &Distribution {
+        match factor {
+            Factor::A => &self.a,
+            Factor::B => &self.b,
         }
     }
 }
 
 impl Size {
     /// What is needed of a matrix for a block of C.
-    pub fn needed(&self, side: Side, block: &Block) -> Block {
+    pub fn needed(&self, factor: Factor, block: &Block) -> Block {
         match block.is_empty() {
             true => Block::new(0..0, 0..0),
-            false => side.block(side.outer(block).clone(), 0..self.k),
+            false => factor.block(factor.outer(block).clone(), 0..self.k),
         }
     }
 }
@@ -226,15 +226,15 @@ impl Schedule {
     /// The schedule of a product for so many ranks.
     ///
     /// # Errors
-    /// [`ScheduleFault::Layout`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
-    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Way::Gather`] in 0.
+    /// [`ScheduleFault::Distribution`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
+    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Strategy::Gather`] in 0.
     #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
     pub fn new(
-        layouts: Layouts,
+        distributions: Distributions,
         ranks: usize,
-        way: Way,
+        strategy: Strategy,
     ) -> Result<VerifiedSchedule, ScheduleFault> {
-        build::schedule(layouts, ranks, way)?.verify()
+        build::schedule(distributions, ranks, strategy)?.verify()
     }
 
     /// How many ranks there are.
@@ -263,11 +263,11 @@ impl fmt::Display for Place {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { size: Size { m, n, k }, layouts, exchanges, steps } = self;
-        let Layouts { a, b, c } = layouts;
+        let Self { size: Size { m, n, k }, distributions, exchanges, steps } = self;
+        let Distributions { a, b, c } = distributions;
         writeln!(f, "{m}x{n}x{k} on {} ranks: A {a}, B {b}, C {c}", self.ranks())?;
-        for (number, Exchange { side, moves }) in exchanges.iter().enumerate() {
-            writeln!(f, "exchange {number}, of {side}:")?;
+        for (number, Exchange { factor, moves }) in exchanges.iter().enumerate() {
+            writeln!(f, "exchange {number}, of {factor}:")?;
             for Move { from, to, block, into } in moves {
                 writeln!(f, "  {from} -> {to} {block} into {into}")?;
             }

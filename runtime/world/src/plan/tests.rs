@@ -1,9 +1,9 @@
 //! Schedules do what they say, and what does not is refused.
 
+mod distributions;
 mod faults;
 mod figures;
 mod kernels;
-mod layouts;
 mod mutants;
 mod order;
 mod run;
@@ -11,10 +11,12 @@ mod schedules;
 mod times;
 
 use super::*;
+use crate::plan::Strategy;
 use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
 
 /// An extent cut into parts of any length.
-fn lengths(extent: usize, parts: usize) -> impl Strategy<Value = Cut> {
+fn lengths(extent: usize, parts: usize) -> impl Generator<Value = Cut> {
     proptest::collection::vec(0..=extent, parts.max(1) - 1).prop_map(move |mut cuts| {
         cuts.sort();
         let starts = [0].into_iter().chain(cuts.clone());
@@ -23,18 +25,18 @@ fn lengths(extent: usize, parts: usize) -> impl Strategy<Value = Cut> {
     })
 }
 
-fn cut(extent: usize, parts: usize) -> impl Strategy<Value = Cut> {
+fn cut(extent: usize, parts: usize) -> impl Generator<Value = Cut> {
     prop_oneof![Just(Cut::EVEN), (1..6_usize).prop_map(Cut::Even), lengths(extent, parts)]
 }
 
 /// What divides a number.
-fn divisor(number: usize) -> impl Strategy<Value = usize> {
+fn divisor(number: usize) -> impl Generator<Value = usize> {
     let all: Vec<usize> = (1..=number).filter(|divisor| number.is_multiple_of(*divisor)).collect();
     proptest::sample::select(all)
 }
 
 /// A layout for so many ranks.
-fn layout(rows: usize, cols: usize, ranks: usize) -> impl Strategy<Value = Layout> {
+fn distribution(rows: usize, cols: usize, ranks: usize) -> impl Generator<Value = Distribution> {
     let grid = divisor(ranks).prop_flat_map(move |down| {
         let across = ranks / down;
         let cuts = (cut(rows, down), cut(cols, across));
@@ -52,43 +54,50 @@ fn layout(rows: usize, cols: usize, ranks: usize) -> impl Strategy<Value = Layou
         3 => cut(cols, ranks).prop_map(Split::Cols),
         3 => grid,
     ];
-    split.prop_map(move |split| Layout { rows, cols, split })
+    split.prop_map(move |split| Distribution { rows, cols, split })
 }
 
-fn way() -> impl Strategy<Value = Way> {
-    let gather = (1..6_usize).prop_map(|parts| Way::Gather { parts });
-    prop_oneof![1 => Just(Way::Sequential), 3 => gather, 3 => Just(Way::Rotate)]
+fn strategy() -> impl Generator<Value = Strategy> {
+    let gather = (1..6_usize).prop_map(|parts| Strategy::Gather { parts });
+    prop_oneof![1 => Just(Strategy::Sequential), 3 => gather, 3 => Just(Strategy::Rotate)]
 }
 
 /// A product, for 1 to 9 ranks.
-fn case() -> impl Strategy<Value = (Layouts, usize, Way)> {
+fn case() -> impl Generator<Value = (Distributions, usize, Strategy)> {
     let extent = || prop_oneof![1 => Just(0_usize), 9 => 1..14_usize];
-    (extent(), extent(), extent(), 1..=9_usize, way()).prop_flat_map(|(m, n, k, ranks, way)| {
-        let layouts = (layout(m, k, ranks), layout(k, n, ranks), layout(m, n, ranks));
-        layouts.prop_map(move |(a, b, c)| (Layouts { a, b, c }, ranks, way))
-    })
+    (extent(), extent(), extent(), 1..=9_usize, strategy()).prop_flat_map(
+        |(m, n, k, ranks, strategy)| {
+            let distributions =
+                (distribution(m, k, ranks), distribution(k, n, ranks), distribution(m, n, ranks));
+            distributions.prop_map(move |(a, b, c)| (Distributions { a, b, c }, ranks, strategy))
+        },
+    )
 }
 
 /// A product for ranks that take turns with slots more than once.
-fn rotating() -> impl Strategy<Value = (Layouts, usize, Way)> {
+fn rotating() -> impl Generator<Value = (Distributions, usize, Strategy)> {
     let product = (4..14_usize, 1..14_usize, 1..9_usize, 4..=9_usize);
     product.prop_flat_map(|(m, n, k, ranks)| {
-        let b = prop_oneof![Just(Layout::cols(k, n)), Just(Layout::whole(k, n))];
-        let layouts = (cut(m, ranks), b, layout(m, n, ranks));
-        layouts.prop_map(move |(rows, b, c)| {
-            let a = Layout { split: Split::Rows(rows), ..Layout::whole(m, k) };
-            (Layouts { a, b, c }, ranks, Way::Rotate)
+        let b = prop_oneof![Just(Distribution::cols(k, n)), Just(Distribution::whole(k, n))];
+        let distributions = (cut(m, ranks), b, distribution(m, n, ranks));
+        distributions.prop_map(move |(rows, b, c)| {
+            let a = Distribution { split: Split::Rows(rows), ..Distribution::whole(m, k) };
+            (Distributions { a, b, c }, ranks, Strategy::Rotate)
         })
     })
 }
 
 /// How a product of many is most often dealt out: A by rows, B and C by columns.
-fn by_columns(n: usize) -> Layouts {
-    Layouts { a: Layout::rows(n, n), b: Layout::cols(n, n), c: Layout::cols(n, n) }
+fn by_columns(n: usize) -> Distributions {
+    Distributions {
+        a: Distribution::rows(n, n),
+        b: Distribution::cols(n, n),
+        c: Distribution::cols(n, n),
+    }
 }
 
 /// All three as grids of patches.
-fn by_patches(n: usize, ranks: [usize; 2], patch: [usize; 2]) -> Layouts {
-    let layout = Layout::patches(n, n, ranks, patch);
-    Layouts { a: layout.clone(), b: layout.clone(), c: layout }
+fn by_patches(n: usize, ranks: [usize; 2], patch: [usize; 2]) -> Distributions {
+    let distribution = Distribution::patches(n, n, ranks, patch);
+    Distributions { a: distribution.clone(), b: distribution.clone(), c: distribution }
 }

@@ -2,7 +2,7 @@
 
 use super::Block;
 use super::roles::Roles;
-use super::schedule::{Room, Schedule, Side};
+use super::schedule::{Factor, Schedule, StagingBuffer};
 use std::ops::Deref;
 
 /// A schedule that computes its product, with what was found when it was checked.
@@ -10,7 +10,7 @@ use std::ops::Deref;
 pub struct VerifiedSchedule {
     pub(super) schedule: Schedule,
     pub(super) shards: Shards,
-    pub(super) rooms: Vec<Vec<Room>>,
+    pub(super) staging: Vec<Vec<StagingBuffer>>,
     pub(super) roles: Roles,
 }
 
@@ -28,18 +28,18 @@ impl VerifiedSchedule {
     /// What memory each rank needs beside its shards.
     ///
     /// ```
-    /// use gemm_world::plan::{Layout, Layouts, Place, Room, Schedule, Side, Way};
+    /// use gemm_world::plan::{Distribution, Distributions, Place, StagingBuffer, Schedule, Factor, Strategy};
     ///
-    /// let layouts = Layouts { a: Layout::rows(8, 8), b: Layout::cols(8, 8), c: Layout::cols(8, 8) };
-    /// let rotate = Schedule::new(layouts.clone(), 4, Way::Rotate)?;
-    /// let slot = |slot| Room { side: Side::A, place: Place::Slot(slot), len: 2 * 8 };
-    /// assert_eq!(rotate.rooms()[0], [slot(0), slot(1)]);
-    /// let gather = Schedule::new(layouts, 4, Way::Gather { parts: 2 })?;
-    /// assert_eq!(gather.rooms()[0], [Room { side: Side::A, place: Place::Gathered, len: 8 * 8 }]);
+    /// let distributions = Distributions { a: Distribution::rows(8, 8), b: Distribution::cols(8, 8), c: Distribution::cols(8, 8) };
+    /// let rotate = Schedule::new(distributions.clone(), 4, Strategy::Rotate)?;
+    /// let slot = |slot| StagingBuffer { factor: Factor::A, place: Place::Slot(slot), len: 2 * 8 };
+    /// assert_eq!(rotate.staging()[0], [slot(0), slot(1)]);
+    /// let gather = Schedule::new(distributions, 4, Strategy::Gather { parts: 2 })?;
+    /// assert_eq!(gather.staging()[0], [StagingBuffer { factor: Factor::A, place: Place::Gathered, len: 8 * 8 }]);
     /// # Ok::<(), gemm_world::plan::ScheduleFault>(())
     /// ```
-    pub fn rooms(&self) -> &[Vec<Room>] {
-        &self.rooms
+    pub fn staging(&self) -> &[Vec<StagingBuffer>] {
+        &self.staging
     }
 }
 
@@ -64,10 +64,10 @@ pub struct Shards {
 
 impl Shards {
     /// Of a matrix that is multiplied.
-    pub fn of(&self, side: Side) -> &[Block] {
-        match side {
-            Side::A => &self.a,
-            Side::B => &self.b,
+    pub fn of_factor(&self, factor: Factor) -> &[Block] {
+        match factor {
+            Factor::A => &self.a,
+            Factor::B => &self.b,
         }
     }
 }

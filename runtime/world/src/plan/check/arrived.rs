@@ -1,7 +1,7 @@
 //! How much of a matrix has come to a place of a rank.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Side};
+use crate::plan::{Block, Factor};
 use std::ops::Range;
 
 /// How many elements have come, by the rows of A or the columns of B that they are of. No element comes twice, and none that
@@ -20,10 +20,10 @@ pub(super) struct Arrived {
 
 impl Arrived {
     /// Nothing has come, and these may.
-    pub(super) fn expect<'b>(&mut self, side: Side, blocks: impl Iterator<Item = &'b Block>) {
+    pub(super) fn expect<'b>(&mut self, factor: Factor, blocks: impl Iterator<Item = &'b Block>) {
         self.ends.clear();
         self.ends.extend(
-            blocks.map(|block| side.outer(block)).flat_map(|range| [range.start, range.end]),
+            blocks.map(|block| factor.outer(block)).flat_map(|range| [range.start, range.end]),
         );
         work(self.ends.len());
         self.ends.sort();
@@ -33,8 +33,8 @@ impl Arrived {
     }
 
     /// This has come.
-    pub(super) fn come(&mut self, side: Side, block: &Block) {
-        let (outer, terms) = (side.outer(block), side.terms(block).len());
+    pub(super) fn come(&mut self, factor: Factor, block: &Block) {
+        let (outer, terms) = (factor.outer(block), factor.terms(block).len());
         self.add(outer.start, terms);
         self.add(outer.end, terms.wrapping_neg());
     }

@@ -1,6 +1,6 @@
 //! What can be wrong with a schedule.
 
-use crate::plan::{Block, LayoutError, Place, Side, Size, Way};
+use crate::plan::{Block, DistributionError, Factor, Place, Size, Strategy};
 use thiserror::Error;
 
 /// What is wrong with a schedule.
@@ -8,11 +8,11 @@ use thiserror::Error;
 pub enum ScheduleFault {
     /// A layout that is not for these ranks.
     #[error("{matrix}: {error}")]
-    Layout {
+    Distribution {
         /// `A`, `B` or `C`.
         matrix: &'static str,
         /// Why not.
-        error: LayoutError,
+        error: DistributionError,
     },
     /// Layouts of other extents than those of the product.
     #[error("{matrix} is {}x{}, but that of a product of {}x{}x{} is {}x{}", has[0], has[1], size.m, size.n, size.k, needed[0], needed[1])]
@@ -35,10 +35,10 @@ pub enum ScheduleFault {
         has: [usize; 2],
     },
     /// A way that leaves nothing to come in.
-    #[error("`{way}`: what ranks lack comes in at least 1 part")]
+    #[error("`{strategy}`: what ranks lack comes in at least 1 part")]
     NoParts {
         /// The way.
-        way: Way,
+        strategy: Strategy,
     },
     /// An exchange or a rank that is not there.
     #[error("rank {rank}: there is no {what} {number}")]
@@ -78,7 +78,7 @@ pub enum ScheduleFault {
     },
     /// A slot that is written while something else is on its way there, which nobody has waited for.
     #[error(
-        "rank {rank}: exchange {exchange} brings something into slot {slot} of {side}, which it has not waited for exchange {before} to fill"
+        "rank {rank}: exchange {exchange} brings something into slot {slot} of {factor}, which it has not waited for exchange {before} to fill"
     )]
     Unawaited {
         /// The rank.
@@ -88,19 +88,19 @@ pub enum ScheduleFault {
         /// The exchange before it.
         before: usize,
         /// The matrix.
-        side: Side,
+        factor: Factor,
         /// The slot.
         slot: usize,
     },
     /// A product that reads what is not there.
     #[error(
-        "rank {rank} multiplies with {block} of {side}, but not all of it is in its {place}{why}"
+        "rank {rank} multiplies with {block} of {factor}, but not all of it is in its {place}{why}"
     )]
     Read {
         /// The rank.
         rank: usize,
         /// The matrix.
-        side: Side,
+        factor: Factor,
         /// What it reads.
         block: Block,
         /// Where.
@@ -142,7 +142,7 @@ pub enum ScheduleFault {
     },
     /// No way to go about a product that needs so little memory.
     #[error(
-        "no schedule needs at most {limit} bytes beside the shards of a rank: the least is {least}, by `{way}`"
+        "no schedule needs at most {limit} bytes beside the shards of a rank: the least is {least}, by `{strategy}`"
     )]
     Memory {
         /// How many bytes each rank has.
@@ -150,6 +150,6 @@ pub enum ScheduleFault {
         /// How many the rank needs that needs most, by the way that needs least.
         least: u64,
         /// Which way that is.
-        way: Way,
+        strategy: Strategy,
     },
 }

@@ -1,7 +1,7 @@
 //! When products and exchanges begin and end.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Machine, Place, Side, Step, VerifiedSchedule};
+use crate::plan::{Block, Factor, Machine, Place, Step, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// Seconds, of the slowest rank.
@@ -12,7 +12,7 @@ pub(super) struct Times {
 }
 
 /// A product that has been begun.
-struct Product {
+struct ProductTime {
     /// When all that it reads is there.
     there: f64,
     /// How long it takes with nothing beside it.
@@ -21,7 +21,7 @@ struct Product {
 
 /// What a rank has come to.
 #[derive(Default)]
-struct Rank {
+struct RankTime {
     /// What planes of its own parts take, which are made before all else.
     before: f64,
     /// How many of its steps it has taken.
@@ -34,16 +34,16 @@ struct Rank {
     /// When what it has waited for is there.
     there: f64,
     /// The products that are begun, and when those ended of which that is known, in order.
-    products: Vec<Product>,
+    products: Vec<ProductTime>,
     ends: Vec<f64>,
     /// The last product that reads a slot.
-    reads: BTreeMap<(Side, usize), usize>,
+    reads: BTreeMap<(Factor, usize), usize>,
     /// When it is in an exchange, and how many of these times are over before the next product.
     busy: Vec<[f64; 2]>,
     over: usize,
 }
 
-/// Seconds of a product with nothing beside it. Planes of a part that the rank has as a whole itself may be there.
+/// Seconds of a product with nothing beside it. Splits of a part that the rank has as a whole itself may be there.
 fn product(
     schedule: &VerifiedSchedule,
     machine: &Machine,
@@ -52,24 +52,24 @@ fn product(
     places: [Place; 2],
 ) -> f64 {
     let gpu = &machine.gpu;
-    let of = |side: Side| {
-        let needed = schedule.size.needed(side, block);
-        let is_own =
-            places[side as usize] == Place::Shard && needed == schedule.shards().of(side)[rank];
+    let of = |factor: Factor| {
+        let needed = schedule.size.needed(factor, block);
+        let is_own = places[factor as usize] == Place::Shard
+            && needed == schedule.shards().of_factor(factor)[rank];
         match gpu.planes.once && is_own {
             true => 0.0,
             false => gpu.planes(needed.rows.len(), needed.cols.len()),
         }
     };
     let extents = [block.rows.len(), block.cols.len(), schedule.size.k];
-    gpu.multiplied(extents) + of(Side::A) + of(Side::B)
+    gpu.multiplied(extents) + of(Factor::A) + of(Factor::B)
 }
 
 /// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
 /// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
-pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
-    let mut ranks: Vec<Rank> =
-        (0..schedule.ranks()).map(|rank| Rank::new(schedule, machine, rank)).collect();
+pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
+    let mut ranks: Vec<RankTime> =
+        (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();
     // When each exchange is over.
     let mut over = vec![0.0; times.len()];
     // Who takes part in each, once.
@@ -111,9 +111,9 @@ pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) 
     all
 }
 
-impl Rank {
+impl RankTime {
     fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
-        let own = Side::ALL.map(|side| &schedule.shards().of(side)[number]);
+        let own = Factor::ALL.map(|factor| &schedule.shards().of_factor(factor)[number]);
         let planes = |block: &Block| machine.gpu.planes(block.rows.len(), block.cols.len());
         let before = if machine.gpu.planes.once { own.into_iter().map(planes).sum() } else { 0.0 };
         Self { before, there: before, exchanged: before, ..Self::default() }
@@ -127,13 +127,13 @@ impl Rank {
                 Step::Begin(_) => break,
                 Step::Wait(exchange) => self.there = self.there.max(over[*exchange]),
                 Step::Multiply { block, a, b } => {
-                    for (side, place) in [(Side::A, a), (Side::B, b)] {
+                    for (factor, place) in [(Factor::A, a), (Factor::B, b)] {
                         if let Place::Slot(slot) = place {
-                            self.reads.insert((side, *slot), self.products.len());
+                            self.reads.insert((factor, *slot), self.products.len());
                         }
                     }
                     let alone = product(schedule, machine, number, block, [*a, *b]);
-                    self.products.push(Product { there: self.there, alone });
+                    self.products.push(ProductTime { there: self.there, alone });
                 }
             }
             self.steps += 1;
@@ -147,7 +147,7 @@ impl Rank {
         for of in schedule.roles.got(&schedule.exchanges, role) {
             work(1);
             if let Place::Slot(slot) = of.into {
-                read = read.max(self.reads.get(&(role.side, slot)).copied());
+                read = read.max(self.reads.get(&(role.factor, slot)).copied());
             }
         }
         let Some(last) = read else { return 0.0 };

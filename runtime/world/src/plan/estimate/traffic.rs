@@ -2,7 +2,7 @@
 
 use super::ELEMENT;
 use crate::plan::work::work;
-use crate::plan::{Block, Exchange, Hosts, Machine, Move, Place, Side, VerifiedSchedule};
+use crate::plan::{Block, Exchange, Factor, Hosts, Machine, Move, Place, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// What travels.
@@ -15,7 +15,7 @@ pub(super) struct Traffic {
     pub(super) times: Vec<f64>,
 }
 
-pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
+pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
     let mut bytes = vec![0_u64; schedule.ranks()];
     let mut staged = vec![0_u64; schedule.ranks()];
     let staging = machine.staging.then(|| Staging::new(schedule, machine));
@@ -24,7 +24,7 @@ pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
     let mut hosts = Flows(vec![[0; 3]; hosts]);
     let mut times = Vec::with_capacity(schedule.exchanges.len());
     for exchange in &schedule.exchanges {
-        let Exchange { side, moves } = exchange;
+        let Exchange { factor, moves } = exchange;
         work(moves.len());
         let (mut own, mut others) = (0, 0);
         for Move { from, to, block, .. } in moves {
@@ -40,10 +40,10 @@ pub(super) fn of(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
         let copied = |bytes: u64| 2.0 * bytes as f64 / machine.gpu.memory;
         let mut time = copied(own).max(machine.link.time(others));
         if let Some(of) = &machine.hosts {
-            time = time.max(of.network.time(between(&mut hosts, of, *side, moves)));
+            time = time.max(of.network.time(between(&mut hosts, of, *factor, moves)));
         }
         if let Some(staging) = &staging {
-            time += copied(staging.of(exchange, &mut ranks, &mut staged));
+            time += copied(staging.staged_bytes(exchange, &mut ranks, &mut staged));
         }
         times.push(time);
     }
@@ -62,8 +62,8 @@ impl<'s> Staging<'s> {
     }
 
     /// Adds the bytes that each rank packs and unpacks in an exchange; those of who has most.
-    fn of(&self, exchange: &Exchange, flows: &mut Flows, all: &mut [u64]) -> u64 {
-        let Exchange { side, moves } = exchange;
+    fn staged_bytes(&self, exchange: &Exchange, flows: &mut Flows, all: &mut [u64]) -> u64 {
+        let Exchange { factor, moves } = exchange;
         let shards = self.schedule.shards();
         let mut slots: BTreeMap<(usize, Place), Block> = BTreeMap::new();
         work(moves.len());
@@ -73,12 +73,12 @@ impl<'s> Staging<'s> {
         }
         let mut most = 0;
         for of in moves.iter().filter(|of| of.from != of.to) {
-            let gathered = || self.schedule.size.needed(*side, &shards.c[of.to]);
+            let gathered = || self.schedule.size.needed(*factor, &shards.c[of.to]);
             let to = match slots.get(&(of.to, of.into)) {
-                Some(held) => self.is_apart(*side, &of.block, held),
-                None => self.is_apart(*side, &of.block, &gathered()),
+                Some(held) => self.is_apart(*factor, &of.block, held),
+                None => self.is_apart(*factor, &of.block, &gathered()),
             };
-            let from = self.is_apart(*side, &of.block, &shards.of(*side)[of.from]);
+            let from = self.is_apart(*factor, &of.block, &shards.of_factor(*factor)[of.from]);
             let bytes = (of.block.len() as u64).saturating_mul(ELEMENT);
             for rank in [(from, of.from), (to, of.to)]
                 .into_iter()
@@ -93,8 +93,8 @@ impl<'s> Staging<'s> {
     }
 
     /// Whether something lies between the rows of a block where another one is stored that it is a part of.
-    fn is_apart(&self, side: Side, block: &Block, of: &Block) -> bool {
-        match side.is_transposed(self.machine.stored) {
+    fn is_apart(&self, factor: Factor, block: &Block, of: &Block) -> bool {
+        match factor.is_transposed(self.machine.layout) {
             false => block.is_apart_in(of),
             true => block.t().is_apart_in(&of.t()),
         }
@@ -123,12 +123,12 @@ impl Flows {
 }
 
 /// The most bytes that come to a host from others, or go from it to them.
-fn between(flows: &mut Flows, hosts: &Hosts, side: Side, moves: &[Move]) -> u64 {
+fn between(flows: &mut Flows, hosts: &Hosts, factor: Factor, moves: &[Move]) -> u64 {
     let host = |rank: usize| rank / hosts.gpus.max(1);
     let crossing = moves.iter().filter(|of| host(of.from) != host(of.to));
     // Sender and host, and which terms of which rows of A, or columns of B.
     let key = |of: &Move| {
-        let (terms, outer) = (side.terms(&of.block), side.outer(&of.block));
+        let (terms, outer) = (factor.terms(&of.block), factor.outer(&of.block));
         (of.from, host(of.to), [terms.start, terms.end], [outer.start, outer.end])
     };
     let mut all: Vec<_> = crossing.map(key).collect();

@@ -63,16 +63,16 @@ pub(super) const H200: &[Rate] = &[
 
 /// What is made of numbers before tensor cores multiply them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Planes {
+pub struct Splits {
     /// Bytes that are read and written for each number of A and of B; 0 where nothing is made.
     pub bytes: f64,
     /// Whether a rank makes those of its own parts once, for all of its products.
     pub once: bool,
 }
 
-impl Planes {
+impl Splits {
     /// Those of a kernel: numbers are read, once more where their lines are scaled, and each plane is written.
-    fn of(spec: &SgemmSpec) -> Self {
+    fn from_spec(spec: &SgemmSpec) -> Self {
         let Some(format) = spec.arith.format().filter(|_| spec.is_wgmma()) else {
             return Self::default();
         };
@@ -98,7 +98,7 @@ impl Gpu {
     /// ```
     #[must_use]
     pub fn computing(&self, spec: &SgemmSpec) -> Self {
-        let planes = Planes::of(spec);
+        let planes = Splits::from_spec(spec);
         let is_its = |rate: &&Rate| (rate.arith, rate.mma) == (spec.arith, spec.mma);
         match self.rates.iter().find(is_its) {
             None => Self { planes, rates: &[], ..*self },
@@ -114,6 +114,6 @@ impl Machine {
     /// takes them.
     #[must_use]
     pub fn computing(&self, spec: &SgemmSpec) -> Self {
-        Self { gpu: self.gpu.computing(spec), stored: spec.layout, ..*self }
+        Self { gpu: self.gpu.computing(spec), layout: spec.layout, ..*self }
     }
 }

@@ -5,7 +5,7 @@ use crate::plan::*;
 
 /// Three ranks with two rows of A each, and two columns of B and of C; the first one gets A in slots.
 fn rotating() -> Schedule {
-    Schedule::new(by_columns(6), 3, Way::Rotate).unwrap().into_inner()
+    Schedule::new(by_columns(6), 3, Strategy::Rotate).unwrap().into_inner()
 }
 
 /// The fault after a change.
@@ -43,11 +43,11 @@ fn faults_of_moves() {
         of(|of| of.block.rows.end = 2),
         "exchange 0: 1 -> 0 [2..2, 0..6] into slot 0: nothing is moved"
     );
-    let layouts = Layouts { c: Layout::rows(6, 6), ..by_columns(6) };
-    let mut needless = Schedule::new(layouts, 3, Way::Sequential).unwrap().into_inner();
+    let distributions = Distributions { c: Distribution::rows(6, 6), ..by_columns(6) };
+    let mut needless = Schedule::new(distributions, 3, Strategy::Sequential).unwrap().into_inner();
     let block = Block::new(2..4, 0..6);
     let more = Move { from: 1, to: 0, block, into: Place::Gathered };
-    needless.exchanges.push(Exchange { side: Side::A, moves: vec![more] });
+    needless.exchanges.push(Exchange { factor: Factor::A, moves: vec![more] });
     assert_eq!(
         needless.verify().unwrap_err().to_string(),
         "exchange 1: 1 -> 0 [2..4, 0..6] into gathered: the receiver needs less"
@@ -89,13 +89,13 @@ fn faults_of_slots() {
     let text = "rank 0: exchange 1 brings something into slot 7 of A, which it has not waited for exchange 0 to fill";
     assert_eq!(one_slot, text);
     // The third of them names the second.
-    let layouts = by_columns(8);
-    let mut three = Schedule::new(layouts, 4, Way::Rotate).unwrap().into_inner();
+    let distributions = by_columns(8);
+    let mut three = Schedule::new(distributions, 4, Strategy::Rotate).unwrap().into_inner();
     for of in &mut three.exchanges[2].moves {
         of.into = Place::Slot(1);
     }
     let fault = three.verify().unwrap_err();
-    let ScheduleFault::Unawaited { rank: 0, exchange: 2, before: 1, side: Side::A, slot: 1 } =
+    let ScheduleFault::Unawaited { rank: 0, exchange: 2, before: 1, factor: Factor::A, slot: 1 } =
         fault
     else {
         panic!("{fault}")
@@ -127,19 +127,23 @@ fn faults_of_products() {
         assert_eq!(fault(|schedule| schedule.steps[0].push(product(rows, Place::Shard))), text);
     }
     // There are no terms, but no slot either.
-    let layouts = Layouts { a: Layout::rows(6, 0), b: Layout::cols(0, 6), c: Layout::cols(6, 6) };
-    let mut none = Schedule::new(layouts, 3, Way::Rotate).unwrap().into_inner();
+    let distributions = Distributions {
+        a: Distribution::rows(6, 0),
+        b: Distribution::cols(0, 6),
+        c: Distribution::cols(6, 6),
+    };
+    let mut none = Schedule::new(distributions, 3, Strategy::Rotate).unwrap().into_inner();
     none.steps[0] = vec![product(0..6, Place::Slot(0))];
-    assert!(matches!(none.verify(), Err(ScheduleFault::Read { rank: 0, side: Side::A, .. })));
+    assert!(matches!(none.verify(), Err(ScheduleFault::Read { rank: 0, factor: Factor::A, .. })));
 }
 
 #[test]
 fn what_is_gathered_comes_in_some_part() {
-    let way = Way::Gather { parts: 0 };
+    let strategy = Strategy::Gather { parts: 0 };
     // Where nothing is missing, too.
     for ranks in [1, 3] {
-        let fault = Schedule::new(by_columns(6), ranks, way).unwrap_err();
-        assert_eq!(fault, ScheduleFault::NoParts { way });
+        let fault = Schedule::new(by_columns(6), ranks, strategy).unwrap_err();
+        assert_eq!(fault, ScheduleFault::NoParts { strategy });
         assert_eq!(fault.to_string(), "`gather in 0`: what ranks lack comes in at least 1 part");
     }
 }

@@ -10,14 +10,14 @@ fn within(predicted: f64, measured: f64, share: f64, what: &str) {
     assert!(off.abs() <= share, "{what}: {predicted:.4} is {:.1} % off {measured}", 100.0 * off);
 }
 
-fn efficiency(machine: &Machine, n: usize, way: Way) -> f64 {
-    Schedule::new(by_columns(n), 4, way).unwrap().estimate(machine).efficiency()
+fn efficiency(machine: &Machine, n: usize, strategy: Strategy) -> f64 {
+    Schedule::new(by_columns(n), 4, strategy).unwrap().estimate(machine).efficiency()
 }
 
 #[test]
 fn local_products_take_as_long_as_was_measured() {
     for (n, milliseconds) in SIZES.into_iter().zip([5.34, 42.7, 339.0]) {
-        let schedule = Schedule::new(by_columns(n), 4, Way::Sequential).unwrap();
+        let schedule = Schedule::new(by_columns(n), 4, Strategy::Sequential).unwrap();
         let estimate = schedule.estimate(&Machine::h200_nccl());
         within(estimate.local, milliseconds * 1e-3, 0.01, "a local product");
         assert_eq!(estimate.local, estimate.products);
@@ -32,7 +32,7 @@ fn all_gathers_are_as_fast_as_was_measured() {
     }
     // Those of the products.
     for (n, milliseconds) in SIZES.into_iter().zip([0.68, 2.50, 9.5]) {
-        let schedule = Schedule::new(by_columns(n), 4, Way::Sequential).unwrap();
+        let schedule = Schedule::new(by_columns(n), 4, Strategy::Sequential).unwrap();
         let exchanges = schedule.estimate(&Machine::h200_nccl()).exchanges;
         within(exchanges, milliseconds * 1e-3, 0.05, "the gather of a product");
     }
@@ -42,7 +42,7 @@ fn all_gathers_are_as_fast_as_was_measured() {
 fn one_after_the_other_is_as_fast_as_was_measured() {
     for (n, measured) in SIZES.into_iter().zip([0.89, 0.94, 0.97]) {
         within(
-            efficiency(&Machine::h200_nccl(), n, Way::Sequential),
+            efficiency(&Machine::h200_nccl(), n, Strategy::Sequential),
             measured,
             0.02,
             "one after the other",
@@ -54,13 +54,18 @@ fn one_after_the_other_is_as_fast_as_was_measured() {
 #[test]
 fn beside_nccl_products_are_as_slow_as_was_measured() {
     for (n, measured) in SIZES.into_iter().zip([0.90, 0.94, 0.95]) {
-        let way = Way::Gather { parts: 1 };
-        within(efficiency(&Machine::h200_nccl(), n, way), measured, 0.03, "own rows first, NCCL");
+        let strategy = Strategy::Gather { parts: 1 };
+        within(
+            efficiency(&Machine::h200_nccl(), n, strategy),
+            measured,
+            0.03,
+            "own rows first, NCCL",
+        );
     }
     // In 4, 8 and 16 chunks of all rows, of which a quarter is own ones.
     for (n, [least, most]) in SIZES.into_iter().zip([[0.75, 0.83], [0.90, 0.94], [0.93, 0.95]]) {
         for parts in [3, 6, 12] {
-            let predicted = efficiency(&Machine::h200_nccl(), n, Way::Gather { parts });
+            let predicted = efficiency(&Machine::h200_nccl(), n, Strategy::Gather { parts });
             assert!(
                 predicted >= least * 0.9 && predicted <= most * 1.1,
                 "{n}, {parts}: {predicted}"
@@ -73,9 +78,9 @@ fn beside_nccl_products_are_as_slow_as_was_measured() {
 fn beside_copy_engines_products_are_as_fast_as_was_measured() {
     // Two runs at 8192 gave 0.91 and 0.93.
     for (n, measured) in [(8192, 0.91), (8192, 0.93), (16384, 0.969), (32768, 0.967)] {
-        for way in [Way::Rotate, Way::Gather { parts: 3 }] {
+        for strategy in [Strategy::Rotate, Strategy::Gather { parts: 3 }] {
             within(
-                efficiency(&Machine::h200_copy_engines(), n, way),
+                efficiency(&Machine::h200_copy_engines(), n, strategy),
                 measured,
                 0.055,
                 "copy engines",
@@ -106,9 +111,10 @@ fn ideal(teraflops: f64) -> Machine {
 }
 
 /// Time of exchanges as percent of that of products.
-fn share(teraflops: f64, layouts: Layouts, ranks: usize) -> f64 {
-    let estimate =
-        Schedule::new(layouts, ranks, Way::Sequential).unwrap().estimate(&ideal(teraflops));
+fn share(teraflops: f64, distributions: Distributions, ranks: usize) -> f64 {
+    let estimate = Schedule::new(distributions, ranks, Strategy::Sequential)
+        .unwrap()
+        .estimate(&ideal(teraflops));
     100.0 * estimate.exchanges / estimate.local
 }
 
@@ -140,8 +146,8 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
             64 => ([4, 16], [2, 4]),
             _ => ([16, 32], [2, 4]),
         };
-        for (layouts, percent) in [(by_columns(n), one), (by_patches(n, grid, patch), two)] {
-            let share = share(teraflops, layouts, ranks);
+        for (distributions, percent) in [(by_columns(n), one), (by_patches(n, grid, patch), two)] {
+            let share = share(teraflops, distributions, ranks);
             // Rounded to one percent.
             assert!(
                 (share - percent).abs() <= 1.0,
@@ -156,7 +162,7 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
 fn what_comes_to_a_host_once_is_counted_once() {
     let ideal = ideal(54.0);
     let each = ideal.hosts.map(|hosts| Hosts { once: false, ..hosts });
-    let schedule = Schedule::new(by_columns(8192), 64, Way::Sequential).unwrap();
+    let schedule = Schedule::new(by_columns(8192), 64, Strategy::Sequential).unwrap();
     let slow = Link { latency: 0.0, rate: 1e9 };
     let of = |hosts: Option<Hosts>| {
         let hosts = hosts.map(|hosts| Hosts { network: slow, ..hosts });
@@ -179,12 +185,13 @@ fn patches_need_less_of_other_hosts() {
 #[test]
 fn rotating_needs_two_shards_of_memory() {
     let n = 131_072;
-    let of =
-        |way| Schedule::new(by_columns(n), 4, way).unwrap().estimate(&Machine::h200_nccl()).memory;
+    let of = |strategy| {
+        Schedule::new(by_columns(n), 4, strategy).unwrap().estimate(&Machine::h200_nccl()).memory
+    };
     let shard = 4 * (n * n / 4) as u64;
-    assert_eq!(of(Way::Rotate), [2 * shard; 4]);
-    assert_eq!(of(Way::Gather { parts: 4 }), [4 * shard; 4]);
-    assert_eq!(of(Way::Sequential), [4 * shard; 4]);
+    assert_eq!(of(Strategy::Rotate), [2 * shard; 4]);
+    assert_eq!(of(Strategy::Gather { parts: 4 }), [4 * shard; 4]);
+    assert_eq!(of(Strategy::Sequential), [4 * shard; 4]);
 }
 
 /// What the chosen schedule says of itself, in words that a user reads.

@@ -6,7 +6,7 @@ use gemm_dsl::spec::{Layout as Lies, SgemmSpec};
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
 /// A product of m, n and k takes m·n·k seconds, a byte over a link one, and none is lost beside it.
-fn slow(planes: Planes) -> Machine {
+fn slow(planes: Splits) -> Machine {
     let of_h200 = Machine::h200_host();
     let gpu = Gpu {
         flops: 2.0,
@@ -53,10 +53,14 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
 #[test]
 fn what_is_chosen_depends_on_the_arithmetic() {
     let n = 8192;
-    let layouts = Layouts { a: Layout::rows(n, n), b: Layout::cols(n, n), c: Layout::cols(n, n) };
+    let distributions = Distributions {
+        a: Distribution::rows(n, n),
+        b: Distribution::cols(n, n),
+        c: Distribution::cols(n, n),
+    };
     let of = |line: &str| {
         let machine = Machine::h200_copy_engines().computing(&line.parse().unwrap());
-        Schedule::cheapest(layouts.clone(), 4, &machine, None).unwrap().estimate
+        Schedule::cheapest(distributions.clone(), 4, &machine, None).unwrap().estimate
     };
     let [plain, six, three] = ["f32", "bf16x6", "f16x3"].map(|arith| match arith {
         "f32" => of("tile: 128x128x8, thread: 8x8"),
@@ -66,19 +70,23 @@ fn what_is_chosen_depends_on_the_arithmetic() {
     assert!(three.efficiency() < six.efficiency() && six.efficiency() < plain.efficiency());
 }
 
-/// Planes of what a rank has itself are made once before all else, those of what comes for each product; or all of them for each.
+/// Splits of what a rank has itself are made once before all else, those of what comes for each product; or all of them for each.
 #[test]
 fn planes_are_made_once_or_for_each_product() {
-    let layouts = Layouts { a: Layout::rows(4, 3), b: Layout::whole(3, 5), c: Layout::whole(4, 5) };
-    let schedule = Schedule::new(layouts, 2, Way::Gather { parts: 1 }).unwrap();
+    let distributions = Distributions {
+        a: Distribution::rows(4, 3),
+        b: Distribution::whole(3, 5),
+        c: Distribution::whole(4, 5),
+    };
+    let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 }).unwrap();
     let of = |planes| schedule.estimate(&slow(planes));
-    let none = of(Planes::default());
+    let none = of(Splits::default());
     // Own rows take 2·5·3 s, and what comes is 24 bytes.
     assert_eq!((none.products, none.time, none.exchanges), (60.0, 60.0, 24.0));
-    let each = of(Planes { bytes: 2.0, once: false });
+    let each = of(Splits { bytes: 2.0, once: false });
     // Two products with 6 numbers of A and all 15 of B.
     assert_eq!((each.products, each.time), (60.0 + 4.0 * (6.0 + 15.0), 144.0));
-    let once = of(Planes { bytes: 2.0, once: true });
+    let once = of(Splits { bytes: 2.0, once: true });
     assert_eq!((once.products, once.time), (60.0 + 2.0 * (6.0 + 15.0) + 2.0 * 6.0, 114.0));
     assert_eq!(once.local, 60.0 + 2.0 * (12.0 + 15.0));
 }
@@ -86,9 +94,9 @@ fn planes_are_made_once_or_for_each_product() {
 /// Whoever sends rows that lie apart, or has room for rows between others, has as much memory more, and copies it.
 #[test]
 fn blocks_whose_rows_lie_apart_are_staged() {
-    let staged = |layouts: &Layouts, ranks, way, lies| {
-        let schedule = Schedule::new(layouts.clone(), ranks, way).unwrap();
-        let plain = Machine { stored: lies, ..slow(Planes::default()) };
+    let staged = |distributions: &Distributions, ranks, strategy, lies| {
+        let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
+        let plain = Machine { layout: lies, ..slow(Splits::default()) };
         let (without, with) =
             (schedule.estimate(&plain), schedule.estimate(&Machine { staging: true, ..plain }));
         assert_eq!(without.bytes, with.bytes);
@@ -96,28 +104,30 @@ fn blocks_whose_rows_lie_apart_are_staged() {
         let memory: Vec<u64> = with.memory.iter().zip(&without.memory).map(more).collect();
         (memory, with.exchanges - without.exchanges)
     };
-    let of = |text: &str| text.parse::<Layout>().unwrap();
+    let of = |text: &str| text.parse::<Distribution>().unwrap();
     // Rows of B, of which each needs its columns: who sends packs 2x3 or 4x5 of 8 columns, and who gets them has whole rows.
-    let layouts = Layouts { a: of("2x6 whole"), b: of("6x8 rows[2,4]"), c: of("2x8 cols[5,3]") };
-    let rows = staged(&layouts, 2, Way::Sequential, Lies::Nn);
+    let distributions =
+        Distributions { a: of("2x6 whole"), b: of("6x8 rows[2,4]"), c: of("2x8 cols[5,3]") };
+    let rows = staged(&distributions, 2, Strategy::Sequential, Lies::Nn);
     assert_eq!(rows, (vec![4 * 2 * 3, 4 * 4 * 5], 2.0 * 80.0));
     // Of its transpose they are whole rows of who sends, which go between others.
-    let columns = staged(&layouts, 2, Way::Sequential, Lies::Nt);
+    let columns = staged(&distributions, 2, Strategy::Sequential, Lies::Nt);
     assert_eq!(columns, (vec![4 * 4 * 5, 4 * 2 * 3], 2.0 * 80.0));
-    assert_eq!(staged(&layouts, 2, Way::Sequential, Lies::Tn), rows);
+    assert_eq!(staged(&distributions, 2, Strategy::Sequential, Lies::Tn), rows);
     // Columns of A go between others, and rows of it do not.
-    let layouts = Layouts { a: of("4x6 cols[2,4]"), b: of("6x2 whole"), c: of("4x2 rows[4,0]") };
-    let columns = staged(&layouts, 2, Way::Sequential, Lies::Nn);
+    let distributions =
+        Distributions { a: of("4x6 cols[2,4]"), b: of("6x2 whole"), c: of("4x2 rows[4,0]") };
+    let columns = staged(&distributions, 2, Strategy::Sequential, Lies::Nn);
     assert_eq!(columns, (vec![4 * 4 * 4, 0], 2.0 * 64.0));
-    assert_eq!(staged(&layouts, 2, Way::Sequential, Lies::Tn), (vec![0, 0], 0.0));
-    let layouts = Layouts { a: of("9x4 rows"), b: of("4x6 cols"), c: of("9x6 cols") };
-    for way in [Way::Sequential, Way::Gather { parts: 2 }, Way::Rotate] {
-        assert_eq!(staged(&layouts, 3, way, Lies::Nn), (vec![0; 3], 0.0), "{way}");
+    assert_eq!(staged(&distributions, 2, Strategy::Sequential, Lies::Tn), (vec![0, 0], 0.0));
+    let distributions = Distributions { a: of("9x4 rows"), b: of("4x6 cols"), c: of("9x6 cols") };
+    for strategy in [Strategy::Sequential, Strategy::Gather { parts: 2 }, Strategy::Rotate] {
+        assert_eq!(staged(&distributions, 3, strategy, Lies::Nn), (vec![0; 3], 0.0), "{strategy}");
     }
     // Of the transpose, whole shards into slots of their own.
-    assert_eq!(staged(&layouts, 3, Way::Rotate, Lies::Tn), (vec![0; 3], 0.0));
+    assert_eq!(staged(&distributions, 3, Strategy::Rotate, Lies::Tn), (vec![0; 3], 0.0));
     // Gathered, 3 rows of two others each, of 9.
-    let gathered = staged(&layouts, 3, Way::Sequential, Lies::Tn);
+    let gathered = staged(&distributions, 3, Strategy::Sequential, Lies::Tn);
     assert_eq!(gathered, (vec![4 * 2 * 3 * 4; 3], 2.0 * 96.0));
 }
 
@@ -125,16 +135,22 @@ fn blocks_whose_rows_lie_apart_are_staged() {
 #[test]
 fn what_is_staged_has_to_fit() {
     let n = 64;
-    let layouts = Layouts { a: Layout::whole(n, n), b: Layout::rows(n, n), c: Layout::cols(n, n) };
-    let plain = slow(Planes::default());
-    let staging = Machine { staging: true, ..plain };
-    let least = |machine: &Machine| match Schedule::cheapest(layouts.clone(), 4, machine, Some(0))
-        .unwrap_err()
-    {
-        ScheduleFault::Memory { least, .. } => least,
-        other => panic!("{other}"),
+    let distributions = Distributions {
+        a: Distribution::whole(n, n),
+        b: Distribution::rows(n, n),
+        c: Distribution::cols(n, n),
     };
+    let plain = slow(Splits::default());
+    let staging = Machine { staging: true, ..plain };
+    let least =
+        |machine: &Machine| match Schedule::cheapest(distributions.clone(), 4, machine, Some(0))
+            .unwrap_err()
+        {
+            ScheduleFault::Memory { least, .. } => least,
+            other => panic!("{other}"),
+        };
     assert!(least(&plain) < least(&staging));
-    let chosen = Schedule::cheapest(layouts.clone(), 4, &staging, Some(least(&staging))).unwrap();
+    let chosen =
+        Schedule::cheapest(distributions.clone(), 4, &staging, Some(least(&staging))).unwrap();
     assert_eq!(chosen.estimate.most_memory(), least(&staging));
 }

@@ -148,13 +148,14 @@ fn drop_move(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
 
 fn move_twice(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     let (exchange, number) = any_move(schedule, rng)?;
-    let (side, again) =
-        (schedule.exchanges[exchange].side, schedule.exchanges[exchange].moves[number].clone());
+    let (factor, again) =
+        (schedule.exchanges[exchange].factor, schedule.exchanges[exchange].moves[number].clone());
     // In the same exchange or in another one in which both take part.
     let takes_part =
         |of: &Exchange, rank| of.moves.iter().any(|of| of.from == rank || of.to == rank);
-    let both =
-        |of: &Exchange| of.side == side && takes_part(of, again.from) && takes_part(of, again.to);
+    let both = |of: &Exchange| {
+        of.factor == factor && takes_part(of, again.from) && takes_part(of, again.to)
+    };
     let exchanges = schedule.exchanges.iter().enumerate().filter(|(_, of)| both(of));
     let into = *any(rng, &exchanges.map(|(exchange, _)| exchange).collect::<Vec<_>>())?;
     schedule.exchanges[into].moves.push(again);
@@ -195,9 +196,9 @@ fn needless(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
     // Somebody who takes part.
     let (to, into) = any(rng, moves).map(|other| (other.to, other.into))?;
     let of = Move { to, into, ..moves[number].clone() };
-    let needs = schedule.layouts.c.shards(schedule.steps.len()).ok()?[to].clone();
+    let needs = schedule.distributions.c.shards(schedule.steps.len()).ok()?[to].clone();
     let needed =
-        schedule.size.needed(schedule.exchanges[exchange].side, &needs).contains(&of.block);
+        schedule.size.needed(schedule.exchanges[exchange].factor, &needs).contains(&of.block);
     schedule.exchanges[exchange].moves.push(of);
     (!needed).then_some(())
 }
@@ -264,8 +265,8 @@ fn mutants_are_refused_or_right() {
     let counts: RefCell<BTreeMap<&str, [usize; 3]>> = RefCell::default();
     let config = Config { cases: 3000, failure_persistence: None, ..Config::default() };
     let cases = (prop_oneof![4 => case(), 1 => rotating()], proptest::num::u64::ANY);
-    let ran = TestRunner::new(config).run(&cases, |((layouts, ranks, way), seed)| {
-        let schedule = Schedule::new(layouts, ranks, way).unwrap();
+    let ran = TestRunner::new(config).run(&cases, |((distributions, ranks, strategy), seed)| {
+        let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
         let mut rng = Rng::with_seed(seed);
         for (what, mutation, _) in MUTATIONS {
             let mut mutant = (*schedule).clone();

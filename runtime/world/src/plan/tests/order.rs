@@ -5,10 +5,10 @@ use crate::plan::work::done;
 use crate::plan::*;
 
 /// Steps of making, of checking and of estimating a schedule, for each of its moves and steps.
-fn each(layouts: &Layouts, ranks: usize, way: Way) -> [f64; 3] {
+fn each(distributions: &Distributions, ranks: usize, strategy: Strategy) -> [f64; 3] {
     let machine = Machine { hosts: Some(Hosts::infiniband(8)), ..Machine::h200_nccl() };
     done();
-    let schedule = Schedule::new(layouts.clone(), ranks, way).unwrap();
+    let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
     let both = done();
     let schedule = schedule.into_inner().verify().unwrap();
     let checked = done();
@@ -23,24 +23,29 @@ fn each(layouts: &Layouts, ranks: usize, way: Way) -> [f64; 3] {
 #[test]
 fn what_is_done_for_a_move_does_not_grow_with_the_ranks() {
     let n = 1 << 17;
-    let by_rows = Layouts { a: Layout::rows(n, n), b: Layout::rows(n, n), c: Layout::rows(n, n) };
-    let mixed = |grid| Layouts {
-        a: Layout::cols(n, n),
-        b: Layout::rows(n, n),
-        c: Layout::grid(n, n, grid),
+    let by_rows = Distributions {
+        a: Distribution::rows(n, n),
+        b: Distribution::rows(n, n),
+        c: Distribution::rows(n, n),
     };
-    let gather = |parts| Way::Gather { parts };
-    let ways = [Way::Sequential, gather(2), Way::Rotate].map(|way| (way, way));
+    let mixed = |grid| Distributions {
+        a: Distribution::cols(n, n),
+        b: Distribution::rows(n, n),
+        c: Distribution::grid(n, n, grid),
+    };
+    let gather = |parts| Strategy::Gather { parts };
+    let strategies =
+        [Strategy::Sequential, gather(2), Strategy::Rotate].map(|strategy| (strategy, strategy));
     let growing = [(gather(8), gather(64))];
-    for (few, many, ways) in [
+    for (few, many, strategies) in [
         // Where a part has whole shards there are no more moves of more parts.
         (by_columns(n), by_columns(n), &growing[..]),
-        (by_columns(n), by_columns(n), &ways[..]),
-        (by_rows.clone(), by_rows, &ways[..]),
-        (by_patches(n, [8, 8], [2, 4]), by_patches(n, [16, 32], [2, 4]), &ways[..]),
-        (mixed([8, 8]), mixed([16, 32]), &ways[..]),
+        (by_columns(n), by_columns(n), &strategies[..]),
+        (by_rows.clone(), by_rows, &strategies[..]),
+        (by_patches(n, [8, 8], [2, 4]), by_patches(n, [16, 32], [2, 4]), &strategies[..]),
+        (mixed([8, 8]), mixed([16, 32]), &strategies[..]),
     ] {
-        for (of_few, of_many) in ways {
+        for (of_few, of_many) in strategies {
             let (few, many) = (each(&few, 64, *of_few), each(&many, 512, *of_many));
             for (what, number) in [("making", 0), ("checking", 1), ("estimating", 2)] {
                 let (few, many) = (few[number], many[number]);

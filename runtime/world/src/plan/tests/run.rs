@@ -45,9 +45,9 @@ impl Memory {
 }
 
 /// What is in A and in B: something else in each element.
-fn element(side: Side, row: usize, col: usize) -> i64 {
+fn element(factor: Factor, row: usize, col: usize) -> i64 {
     let mixed =
-        (row as i64 * 1009 + col as i64 * 31 + side as i64 * 7 + 1).wrapping_mul(2_654_435_761);
+        (row as i64 * 1009 + col as i64 * 31 + factor as i64 * 7 + 1).wrapping_mul(2_654_435_761);
     (mixed >> 7) % 1000
 }
 
@@ -55,14 +55,14 @@ struct Rank<'s> {
     steps: VecDeque<&'s Step>,
     /// Exchanges that it has begun, in that order, and are not done.
     begun: VecDeque<usize>,
-    memory: HashMap<(Side, Place), Memory>,
+    memory: HashMap<(Factor, Place), Memory>,
     c: Memory,
 }
 
 /// Whether every rank comes to the end, and has its part of the product then.
 pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
     let ranks = schedule.ranks();
-    let Layouts { a, b, c } = &schedule.layouts;
+    let Distributions { a, b, c } = &schedule.distributions;
     let (Ok(a), Ok(b), Ok(c)) = (a.shards(ranks), b.shards(ranks), c.shards(ranks)) else {
         return false;
     };
@@ -96,8 +96,8 @@ pub(super) fn is_right(schedule: &Schedule, seed: u64) -> bool {
         let places =
             shard.rows.clone().flat_map(|row| shard.cols.clone().map(move |col| (row, col)));
         let product = |row, col| {
-            let terms =
-                (0..schedule.size.k).map(|k| element(Side::A, row, k) * element(Side::B, k, col));
+            let terms = (0..schedule.size.k)
+                .map(|k| element(Factor::A, row, k) * element(Factor::B, k, col));
             Cell::Value(terms.sum())
         };
         rank.steps.is_empty()
@@ -121,48 +121,48 @@ fn step(
     let Some(step) = rank.steps.front() else { return false };
     match step {
         Step::Begin(exchange) => {
-            let Exchange { side, moves } = &schedule.exchanges[*exchange];
+            let Exchange { factor, moves } = &schedule.exchanges[*exchange];
             for of in moves.iter().filter(|of| of.to == number && matches!(of.into, Place::Slot(_)))
             {
                 // The products before it have been done: nothing is left of what the slot had.
                 let held = schedule.exchanges[*exchange].held(number, of.into);
-                rank.memory.insert((*side, of.into), Memory::new(held, Some(*exchange)));
+                rank.memory.insert((*factor, of.into), Memory::new(held, Some(*exchange)));
             }
             rank.begun.push_back(*exchange);
         }
         Step::Wait(exchange) if !done[*exchange] => return false,
         Step::Wait(exchange) => {
-            let Exchange { side, moves } = &schedule.exchanges[*exchange];
+            let Exchange { factor, moves } = &schedule.exchanges[*exchange];
             for of in moves.iter().filter(|of| of.to == number) {
-                let needed = schedule.size.needed(*side, &shards.c[number]);
+                let needed = schedule.size.needed(*factor, &shards.c[number]);
                 let place = rank
                     .memory
-                    .entry((*side, of.into))
+                    .entry((*factor, of.into))
                     .or_insert_with(|| Memory::new(needed, None));
                 if place.of.is_some_and(|of| of != *exchange) {
                     continue;
                 }
                 for row in of.block.rows.clone() {
                     for col in of.block.cols.clone() {
-                        let from = &shards.of(*side)[of.from];
+                        let from = &shards.of_factor(*factor)[of.from];
                         let has = from.rows.contains(&row) && from.cols.contains(&col);
                         let sent =
-                            if has { Cell::Value(element(*side, row, col)) } else { Cell::Wrong };
+                            if has { Cell::Value(element(*factor, row, col)) } else { Cell::Wrong };
                         place.write(row, col, sent);
                     }
                 }
             }
         }
         Step::Multiply { block, a, b } => {
-            let mut read = |side: Side, place: Place, row: usize, col: usize| {
-                let shard = &shards.of(side)[number];
+            let mut read = |factor: Factor, place: Place, row: usize, col: usize| {
+                let shard = &shards.of_factor(factor)[number];
                 if place == Place::Shard {
                     let has = shard.rows.contains(&row) && shard.cols.contains(&col);
-                    return has.then(|| element(side, row, col));
+                    return has.then(|| element(factor, row, col));
                 }
                 match rank
                     .memory
-                    .get_mut(&(side, place))
+                    .get_mut(&(factor, place))
                     .and_then(|memory| memory.at(row, col).copied())
                 {
                     Some(Cell::Value(value)) => Some(value),
@@ -171,7 +171,8 @@ fn step(
             };
             for row in block.rows.clone() {
                 for col in block.cols.clone() {
-                    let term = |k| Some(read(Side::A, *a, row, k)? * read(Side::B, *b, k, col)?);
+                    let term =
+                        |k| Some(read(Factor::A, *a, row, k)? * read(Factor::B, *b, k, col)?);
                     let sum: Option<i64> = (0..schedule.size.k).map(term).sum();
                     rank.c.write(row, col, sum.map_or(Cell::Wrong, Cell::Value));
                 }

@@ -2,6 +2,7 @@
 
 use super::case;
 use super::run::is_right;
+use crate::plan::Strategy;
 use crate::plan::*;
 use gemm_dsl::spec::Layout as Lies;
 use proptest::prelude::*;
@@ -10,8 +11,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn schedules_compute_their_products((layouts, ranks, way) in case(), seed: u64) {
-        let schedule = Schedule::new(layouts, ranks, way).unwrap();
+    fn schedules_compute_their_products((distributions, ranks, strategy) in case(), seed: u64) {
+        let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
         prop_assert!(is_right(&schedule, seed), "{}", *schedule);
     }
 
@@ -20,30 +21,30 @@ proptest! {
     fn long_parts_do_not_cut_tiles(
         lengths in proptest::collection::vec(0..9000_usize, 1..6),
         parts in 1..6_usize,
-        side in prop::sample::select(&Side::ALL[..]),
+        factor in prop::sample::select(&Factor::ALL[..]),
     ) {
         let (all, ranks) = (lengths.iter().sum(), lengths.len());
         let cut = Cut::Lengths(lengths);
-        let (layouts, unit) = match side {
-            Side::A => {
-                let a = Layout { split: Split::Rows(cut), ..Layout::whole(all, 1) };
-                (Layouts { a, b: Layout::cols(1, 9), c: Layout::cols(all, 9) }, 128)
+        let (distributions, unit) = match factor {
+            Factor::A => {
+                let a = Distribution { split: Split::Rows(cut), ..Distribution::whole(all, 1) };
+                (Distributions { a, b: Distribution::cols(1, 9), c: Distribution::cols(all, 9) }, 128)
             }
-            Side::B => {
-                let b = Layout { split: Split::Cols(cut), ..Layout::whole(1, all) };
-                (Layouts { a: Layout::rows(9, 1), b, c: Layout::rows(9, all) }, 256)
+            Factor::B => {
+                let b = Distribution { split: Split::Cols(cut), ..Distribution::whole(1, all) };
+                (Distributions { a: Distribution::rows(9, 1), b, c: Distribution::rows(9, all) }, 256)
             }
         };
-        let schedule = Schedule::new(layouts, ranks, Way::Gather { parts }).unwrap();
-        for (steps, shard) in schedule.steps.iter().zip(schedule.shards().of(side)) {
-            let own = side.outer(shard);
+        let schedule = Schedule::new(distributions, ranks, Strategy::Gather { parts }).unwrap();
+        for (steps, shard) in schedule.steps.iter().zip(schedule.shards().of_factor(factor)) {
+            let own = factor.outer(shard);
             let rest = all - own.len();
             for step in steps {
                 let Step::Multiply { block, a, b } = step else { continue };
                 if ![a, b].contains(&&Place::Gathered) {
                     continue;
                 }
-                let range = side.outer(block);
+                let range = factor.outer(block);
                 let known = [0, all, own.start, own.end];
                 let at = |at| known.contains(&at) || at % unit == 0 || rest / parts < 4 * unit;
                 prop_assert!(at(range.start) && at(range.end), "{}", *schedule);
@@ -55,38 +56,38 @@ proptest! {
     }
 
     #[test]
-    fn estimates_count_bytes_and_rooms((layouts, ranks, way) in case(), lies in proptest::sample::select(Lies::ALL)) {
-        let schedule = Schedule::new(layouts, ranks, way).unwrap();
+    fn estimates_count_bytes_and_rooms((distributions, ranks, strategy) in case(), lies in proptest::sample::select(Lies::ALL)) {
+        let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
         let slow = Machine { hosts: Some(Hosts::infiniband(2)), ..Machine::h200_copy_engines() };
         // Whether rows of a block have something between them where it is a part of another one.
-        let apart = |side, block: &Block, of: &Block| match (side, lies) {
-            (Side::A, Lies::Tn | Lies::Tt) | (Side::B, Lies::Nt | Lies::Tt) => block.cols.len() > 1 && block.rows != of.rows,
+        let apart = |factor, block: &Block, of: &Block| match (factor, lies) {
+            (Factor::A, Lies::Tn | Lies::Tt) | (Factor::B, Lies::Nt | Lies::Tt) => block.cols.len() > 1 && block.rows != of.rows,
             _ => block.rows.len() > 1 && block.cols != of.cols,
         };
-        for machine in [Machine { stored: lies, ..Machine::h200_nccl() }, slow] {
+        for machine in [Machine { layout: lies, ..Machine::h200_nccl() }, slow] {
             let estimate = schedule.estimate(&machine);
             for rank in 0..ranks {
                 let all = schedule.exchanges.iter().flat_map(|exchange| &exchange.moves);
                 let from_others = all.filter(|of| of.to == rank && of.from != rank);
                 let bytes: usize = from_others.map(|of| 4 * of.block.len()).sum();
                 prop_assert_eq!(estimate.bytes[rank], bytes as u64);
-                let rooms: usize = schedule.rooms()[rank].iter().map(|room| 4 * room.len).sum();
+                let staging: usize = schedule.staging()[rank].iter().map(|room| 4 * room.len).sum();
                 let mut staged = 0;
                 for exchange in schedule.exchanges.iter().filter(|_| machine.staging) {
-                    let side = exchange.side;
+                    let factor = exchange.factor;
                     for of in exchange.moves.iter().filter(|of| of.from != of.to) {
-                        let has = schedule.shards().of(side)[of.from].clone();
+                        let has = schedule.shards().of_factor(factor)[of.from].clone();
                         let gets = match of.into {
-                            Place::Gathered => schedule.size.needed(side, &schedule.shards().c[of.to]),
+                            Place::Gathered => schedule.size.needed(factor, &schedule.shards().c[of.to]),
                             slot => exchange.held(of.to, slot),
                         };
                         for (who, origin) in [(of.from, has), (of.to, gets)] {
-                            let counts = who == rank && apart(side, &of.block, &origin);
+                            let counts = who == rank && apart(factor, &of.block, &origin);
                             staged += if counts { 4 * of.block.len() } else { 0 };
                         }
                     }
                 }
-                prop_assert_eq!(estimate.memory[rank], (rooms + staged) as u64);
+                prop_assert_eq!(estimate.memory[rank], (staging + staged) as u64);
             }
             let Estimate { products, exchanges, time, .. } = estimate;
             let parts = products.max(exchanges);
@@ -98,19 +99,19 @@ proptest! {
 
     /// What is read or written has room: in a slot for any that it holds, in what is gathered for all that is needed.
     #[test]
-    fn there_is_room_for_what_is_moved((layouts, ranks, way) in case()) {
-        let schedule = Schedule::new(layouts, ranks, way).unwrap();
-        let room = |rank: usize, side, place| {
-            let rooms = &schedule.rooms()[rank];
-            rooms.iter().find(|room| (room.side, room.place) == (side, place)).map_or(0, |room| room.len)
+    fn there_is_room_for_what_is_moved((distributions, ranks, strategy) in case()) {
+        let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
+        let room = |rank: usize, factor, place| {
+            let staging = &schedule.staging()[rank];
+            staging.iter().find(|room| (room.factor, room.place) == (factor, place)).map_or(0, |room| room.len)
         };
         for exchange in &schedule.exchanges {
             for of in &exchange.moves {
-                let has = room(of.to, exchange.side, of.into);
+                let has = room(of.to, exchange.factor, of.into);
                 match of.into {
                     Place::Slot(_) => prop_assert!(exchange.held(of.to, of.into).len() <= has),
                     Place::Gathered => {
-                        let needed = schedule.size.needed(exchange.side, &schedule.shards().c[of.to]);
+                        let needed = schedule.size.needed(exchange.factor, &schedule.shards().c[of.to]);
                         prop_assert_eq!(needed.len(), has);
                     }
                     Place::Shard => prop_assert!(false),
@@ -121,8 +122,8 @@ proptest! {
 
     /// Each rank asks the one behind it first, and so on round: not all ask the same one.
     #[test]
-    fn ranks_ask_others_in_turn((layouts, ranks, _) in case()) {
-        let schedule = Schedule::new(layouts, ranks, Way::Sequential).unwrap();
+    fn ranks_ask_others_in_turn((distributions, ranks, _) in case()) {
+        let schedule = Schedule::new(distributions, ranks, Strategy::Sequential).unwrap();
         for exchange in &schedule.exchanges {
             for rank in 0..ranks {
                 let turns = exchange.moves.iter().filter(|of| of.to == rank);
@@ -133,40 +134,40 @@ proptest! {
 
     /// The bytes that have to come are those that come: what is needed and is not there, once.
     #[test]
-    fn nothing_comes_twice((layouts, ranks, way) in case()) {
-        let schedule = Schedule::new(layouts, ranks, way).unwrap();
+    fn nothing_comes_twice((distributions, ranks, strategy) in case()) {
+        let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
         let bytes = schedule.estimate(&Machine::h200_nccl()).bytes;
         for (rank, bytes) in bytes.iter().enumerate() {
-            let missing = |side| {
-                let needed = schedule.size.needed(side, &schedule.shards().c[rank]);
-                needed.len() - needed.and(&schedule.shards().of(side)[rank]).len()
+            let missing = |factor| {
+                let needed = schedule.size.needed(factor, &schedule.shards().c[rank]);
+                needed.len() - needed.and(&schedule.shards().of_factor(factor)[rank]).len()
             };
-            let missing: usize = Side::ALL.into_iter().map(missing).sum();
+            let missing: usize = Factor::ALL.into_iter().map(missing).sum();
             prop_assert_eq!(*bytes, 4 * missing as u64);
         }
     }
 
     #[test]
-    fn the_cheapest_fits_and_no_other_that_does_is_faster((layouts, ranks, _) in case(), limit in prop::option::of(0..3000_u64)) {
+    fn the_cheapest_fits_and_no_other_that_does_is_faster((distributions, ranks, _) in case(), limit in prop::option::of(0..3000_u64)) {
         let machine = Machine::h200_copy_engines();
-        match Schedule::cheapest(layouts.clone(), ranks, &machine, limit) {
+        match Schedule::cheapest(distributions.clone(), ranks, &machine, limit) {
             Ok(chosen) => {
                 let fits = |estimate: &Estimate| limit.is_none_or(|limit| estimate.most_memory() <= limit);
                 prop_assert!(fits(&chosen.estimate));
-                prop_assert_eq!(&chosen.schedule, &Schedule::new(layouts, ranks, chosen.way).unwrap());
+                prop_assert_eq!(&chosen.schedule, &Schedule::new(distributions, ranks, chosen.strategy).unwrap());
                 prop_assert_eq!(&chosen.estimate, &chosen.schedule.estimate(&machine));
-                let better = |(_, other): &(Way, Estimate)| fits(other) && other.time < chosen.estimate.time;
+                let better = |(_, other): &(Strategy, Estimate)| fits(other) && other.time < chosen.estimate.time;
                 prop_assert!(!chosen.tried.iter().any(better), "{chosen}");
                 prop_assert_eq!(chosen.to_string().lines().filter(|line| line.starts_with('*')).count(), 1);
             }
             Err(fault) => {
-                let ScheduleFault::Memory { least, way, .. } = fault else { panic!("{fault}") };
+                let ScheduleFault::Memory { least, strategy, .. } = fault else { panic!("{fault}") };
                 prop_assert!(limit.is_some_and(|limit| least > limit));
                 // So much is enough, and nothing less.
-                let chosen = Schedule::cheapest(layouts.clone(), ranks, &machine, Some(least)).unwrap();
+                let chosen = Schedule::cheapest(distributions.clone(), ranks, &machine, Some(least)).unwrap();
                 prop_assert_eq!(chosen.estimate.most_memory(), least);
-                prop_assert!(Schedule::cheapest(layouts.clone(), ranks, &machine, Some(least - 1)).is_err());
-                let schedule = Schedule::new(layouts, ranks, way).unwrap();
+                prop_assert!(Schedule::cheapest(distributions.clone(), ranks, &machine, Some(least - 1)).is_err());
+                let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
                 prop_assert_eq!(schedule.estimate(&machine).most_memory(), least);
             }
         }
@@ -176,30 +177,43 @@ proptest! {
 /// One rank exchanges nothing, with whatever way.
 #[test]
 fn one_rank_multiplies_at_once() {
-    let layouts =
-        Layouts { a: Layout::rows(4, 5), b: Layout::cols(5, 6), c: Layout::grid(4, 6, [1, 1]) };
-    for way in [Way::Sequential, Way::Gather { parts: 3 }, Way::Rotate] {
-        let schedule = Schedule::new(layouts.clone(), 1, way).unwrap();
+    let distributions = Distributions {
+        a: Distribution::rows(4, 5),
+        b: Distribution::cols(5, 6),
+        c: Distribution::grid(4, 6, [1, 1]),
+    };
+    for strategy in [Strategy::Sequential, Strategy::Gather { parts: 3 }, Strategy::Rotate] {
+        let schedule = Schedule::new(distributions.clone(), 1, strategy).unwrap();
         assert!(schedule.exchanges.is_empty());
         let block = Block::new(0..4, 0..6);
         assert_eq!(schedule.steps, [[Step::Multiply { block, a: Place::Shard, b: Place::Shard }]]);
     }
-    let chosen = Schedule::cheapest(layouts, 1, &Machine::h200_nccl(), Some(0)).unwrap();
+    let chosen = Schedule::cheapest(distributions, 1, &Machine::h200_nccl(), Some(0)).unwrap();
     assert_eq!((chosen.tried.len(), chosen.estimate.efficiency()), (1, 1.0));
 }
 
 #[test]
 fn layouts_of_other_products_are_refused() {
-    let layouts = Layouts { a: Layout::rows(4, 5), b: Layout::cols(6, 6), c: Layout::cols(4, 6) };
-    let fault = Schedule::new(layouts, 2, Way::Rotate).unwrap_err();
+    let distributions = Distributions {
+        a: Distribution::rows(4, 5),
+        b: Distribution::cols(6, 6),
+        c: Distribution::cols(4, 6),
+    };
+    let fault = Schedule::new(distributions, 2, Strategy::Rotate).unwrap_err();
     assert_eq!(fault.to_string(), "B is 6x6, but that of a product of 4x6x5 is 5x6");
     let most = usize::MAX;
-    let layouts =
-        Layouts { a: Layout::rows(most, 1), b: Layout::cols(1, 1), c: Layout::cols(most, 1) };
-    let fault = Schedule::new(layouts, 2, Way::Rotate).unwrap_err();
+    let distributions = Distributions {
+        a: Distribution::rows(most, 1),
+        b: Distribution::cols(1, 1),
+        c: Distribution::cols(most, 1),
+    };
+    let fault = Schedule::new(distributions, 2, Strategy::Rotate).unwrap_err();
     assert_eq!(fault, ScheduleFault::TooLarge { matrix: "A", has: [most, 1] });
-    let layouts =
-        Layouts { a: Layout::rows(4, 4), b: Layout::grid(4, 4, [2, 2]), c: Layout::cols(4, 4) };
-    let fault = Schedule::new(layouts, 3, Way::Rotate).unwrap_err();
+    let distributions = Distributions {
+        a: Distribution::rows(4, 4),
+        b: Distribution::grid(4, 4, [2, 2]),
+        c: Distribution::cols(4, 4),
+    };
+    let fault = Schedule::new(distributions, 3, Strategy::Rotate).unwrap_err();
     assert_eq!(fault.to_string(), "B: a grid of 2x2 is of 4 ranks, but there are 3");
 }

@@ -20,35 +20,35 @@ fn slow(lost: f64) -> Machine {
 }
 
 /// The first of some ranks has all of B and of C, and these rows of A are dealt out.
-fn first_has_c(rows: &[usize], n: usize) -> (Layouts, usize) {
+fn first_has_c(rows: &[usize], n: usize) -> (Distributions, usize) {
     let m = rows.iter().sum();
     let mut all_of = vec![0; rows.len()];
     all_of[0] = m;
-    let of = |lengths: &[usize], cols| Layout {
+    let of = |lengths: &[usize], cols| Distribution {
         split: Split::Rows(Cut::Lengths(lengths.to_vec())),
-        ..Layout::whole(m, cols)
+        ..Distribution::whole(m, cols)
     };
-    (Layouts { a: of(rows, 1), b: Layout::whole(1, n), c: of(&all_of, n) }, rows.len())
+    (Distributions { a: of(rows, 1), b: Distribution::whole(1, n), c: of(&all_of, n) }, rows.len())
 }
 
-fn estimate(rows: &[usize], n: usize, way: Way, lost: f64) -> Estimate {
-    let (layouts, ranks) = first_has_c(rows, n);
-    Schedule::new(layouts, ranks, way).unwrap().estimate(&slow(lost))
+fn estimate(rows: &[usize], n: usize, strategy: Strategy, lost: f64) -> Estimate {
+    let (distributions, ranks) = first_has_c(rows, n);
+    Schedule::new(distributions, ranks, strategy).unwrap().estimate(&slow(lost))
 }
 
 #[test]
 fn an_exchange_waits_for_the_products_that_read_its_slot() {
     // Own rows take 1·50 s. Slot 0 is full at 4·10 + 1 = 41 s, slot 1 at 46 s. The first part is multiplied from 50 to 550 s: then
     // the third one begins to come, until 591 s, and meanwhile there is the second, until 600 s.
-    let free = estimate(&[1, 10, 1, 10], 50, Way::Rotate, 0.0);
+    let free = estimate(&[1, 10, 1, 10], 50, Strategy::Rotate, 0.0);
     assert_eq!((free.products, free.exchanges, free.time), (1100.0, 41.0 + 5.0 + 41.0, 1100.0));
     // With one column, the own row is done at 1 s. The first part is there at 401 s and done at 501 s. The second one is there at
     // 406 s, and done at 502 s. The third begins at 501 s, and not at 406 s, is there at 902 s and done at 1002 s.
-    let bound = estimate(&[1, 100, 1, 100], 1, Way::Rotate, 0.0);
+    let bound = estimate(&[1, 100, 1, 100], 1, Strategy::Rotate, 0.0);
     assert_eq!((bound.products, bound.exchanges, bound.time), (202.0, 401.0 + 5.0 + 401.0, 1002.0));
     assert_eq!(bound.exposed(), 800.0);
     // Gathering it does not wait: it is there at 807 s.
-    let gathered = estimate(&[1, 100, 1, 100], 1, Way::Gather { parts: 1 }, 0.0);
+    let gathered = estimate(&[1, 100, 1, 100], 1, Strategy::Gather { parts: 1 }, 0.0);
     assert_eq!((gathered.exchanges, gathered.time), (805.0, 805.0 + 201.0));
 }
 
@@ -56,33 +56,40 @@ fn an_exchange_waits_for_the_products_that_read_its_slot() {
 fn products_lose_speed_beside_exchanges_alone() {
     // 10 rows of its own take 10·20 s, beside an exchange of 4·10 + 1 s; then 10 more.
     for (lost, time) in [(0.0, 400.0), (0.5, 400.0 + 20.5), (1.0, 400.0 + 41.0)] {
-        let estimate = estimate(&[10, 10], 20, Way::Gather { parts: 1 }, lost);
+        let estimate = estimate(&[10, 10], 20, Strategy::Gather { parts: 1 }, lost);
         assert_eq!((estimate.products, estimate.time), (400.0, time), "{lost}");
     }
     // Here the exchange lasts longer than own products: 10 s become 20, and 21 s nothing is done.
-    let estimate = estimate(&[10, 10], 1, Way::Gather { parts: 1 }, 0.5);
+    let estimate = estimate(&[10, 10], 1, Strategy::Gather { parts: 1 }, 0.5);
     assert_eq!((estimate.products, estimate.time), (20.0, 51.0));
     assert_eq!(estimate.efficiency(), 20.0 / 51.0);
 }
 
 #[test]
 fn an_exchange_takes_as_long_as_who_sends_most() {
-    let a = Layout { split: Split::Rows(Cut::Lengths(vec![5, 0, 0])), ..Layout::whole(5, 3) };
-    let layouts = Layouts { a, b: Layout::cols(3, 6), c: Layout::cols(5, 6) };
-    let schedule = Schedule::new(layouts, 3, Way::Sequential).unwrap();
+    let a = Distribution {
+        split: Split::Rows(Cut::Lengths(vec![5, 0, 0])),
+        ..Distribution::whole(5, 3)
+    };
+    let distributions =
+        Distributions { a, b: Distribution::cols(3, 6), c: Distribution::cols(5, 6) };
+    let schedule = Schedule::new(distributions, 3, Strategy::Sequential).unwrap();
     // Two others get all 15 elements.
     let estimate = schedule.estimate(&slow(0.0));
     assert_eq!((estimate.exchanges, estimate.bytes), (121.0, vec![0, 60, 60]));
     // So it is between hosts: the one of the others gets them once, or for each.
     for (once, seconds) in [(true, 6.0), (false, 12.0)] {
         let network = Link { latency: 0.0, rate: 10.0 };
-        let layouts = schedule.layouts.clone();
-        let Split::Rows(Cut::Lengths(lengths)) = &layouts.a.split else { unreachable!() };
+        let distributions = schedule.distributions.clone();
+        let Split::Rows(Cut::Lengths(lengths)) = &distributions.a.split else { unreachable!() };
         // Rank 0 is one of two of a host.
-        let a =
-            Layout { split: Split::Rows(Cut::Lengths([&lengths[..], &[0]].concat())), ..layouts.a };
-        let layouts = Layouts { a, b: Layout::cols(3, 6), c: Layout::cols(5, 6) };
-        let schedule = Schedule::new(layouts, 4, Way::Sequential).unwrap();
+        let a = Distribution {
+            split: Split::Rows(Cut::Lengths([&lengths[..], &[0]].concat())),
+            ..distributions.a
+        };
+        let distributions =
+            Distributions { a, b: Distribution::cols(3, 6), c: Distribution::cols(5, 6) };
+        let schedule = Schedule::new(distributions, 4, Strategy::Sequential).unwrap();
         let link = Link { latency: 0.0, rate: f64::INFINITY };
         let machine = Machine { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
         assert_eq!(schedule.estimate(&machine).exchanges, seconds);
@@ -92,8 +99,12 @@ fn an_exchange_takes_as_long_as_who_sends_most() {
 /// What a rank gathers of its own shard does not come over a link, but through its memory.
 #[test]
 fn own_terms_are_copied() {
-    let layouts = Layouts { a: Layout::cols(4, 6), b: Layout::cols(6, 2), c: Layout::cols(4, 2) };
-    let schedule = Schedule::new(layouts, 2, Way::Sequential).unwrap();
+    let distributions = Distributions {
+        a: Distribution::cols(4, 6),
+        b: Distribution::cols(6, 2),
+        c: Distribution::cols(4, 2),
+    };
+    let schedule = Schedule::new(distributions, 2, Strategy::Sequential).unwrap();
     let fast = Link { latency: 0.0, rate: f64::INFINITY };
     let gpu = Gpu { memory: 2.0, ..slow(0.0).gpu };
     let estimate = schedule.estimate(&Machine { gpu, link: fast, ..slow(0.0) });
@@ -131,7 +142,7 @@ fn the_last_wave_takes_as_long_as_any() {
 
 #[test]
 fn bytes_and_times_print_for_people() {
-    let rotating = estimate(&[1, 100, 1, 100], 1, Way::Rotate, 0.0);
+    let rotating = estimate(&[1, 100, 1, 100], 1, Strategy::Rotate, 0.0);
     let text = "bytes: at most 804 B into a rank, 804 B in all
 memory: at most 404 B of a rank beside its shards
 predicted time: 1002.00 s = 202.00 s of products + 800.00 s exposed, of 807.00 s of exchanges; 20.2 % of the local speed

@@ -1,0 +1,301 @@
+//! Which kernel multiplies the parts of a product, and what it is given.
+
+use super::call::sums_alike;
+use super::rank::CollectiveContext;
+use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use crate::execution::ProductPart;
+use crate::selection::CachedProduct;
+use crate::{Error, Result};
+use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use gemm_runtime::Device;
+use gemm_runtime::Launched;
+use gemm_runtime::MatrixRef;
+use gemm_runtime::PreparedMatrix;
+use gemm_runtime::Sgemm;
+use gemm_runtime::internal::Planes;
+use gemm_runtime::internal::Preparing;
+use gemm_runtime::internal::load;
+use gemm_runtime::internal::operand::Input;
+use gemm_runtime::internal::with_planes;
+use gemm_runtime::internal::{Beside, arrays, operands as sealed};
+use gemm_runtime::{Operands, OperandsFor};
+use std::borrow::Cow;
+use std::mem;
+use std::sync::Arc;
+
+/// The kernels of a product that is divided.
+pub(crate) struct Kernels<'k, E> {
+    device: Device,
+    collective: &'k CollectiveContext,
+    spec: Cow<'k, SgemmSpec>,
+    /// The lines of its kernels, if they were made before.
+    made: Option<&'k [String; 2]>,
+    /// Whether it is made for matrices however they lie, as those of tables are.
+    is_made_for: bool,
+    /// What planes are to be made of before all ranks are asked whether theirs hold all numbers: what this rank has of A, turned,
+    /// and of B.
+    own: Option<[SplitSource<'k>; 2]>,
+    /// The planes of these, where tensor cores multiply them.
+    planes: [Option<PreparedMatrix<'k>>; 2],
+    /// For parts that lie as whole matrices do, and for those between whose rows something lies: none before it is known
+    /// whether all numbers are in planes.
+    kernels: Option<[Sgemm<E>; 2]>,
+    /// Whether they are others than those of the spec, as planes do not hold all numbers.
+    are_others: bool,
+    /// The extents of what it has of C.
+    c: [usize; 2],
+}
+
+/// What planes are made of.
+struct SplitSource<'k> {
+    /// None of no elements.
+    view: Option<MatrixRef<'k>>,
+    /// Planes of the product before, for the memory that they take.
+    spare: Option<Arc<Planes>>,
+}
+
+impl<'k, E: Operands> Kernels<'k, E> {
+    /// The kernels of a spec. Where one number can change how all sums are made all ranks are asked for theirs: where they are to be
+    /// asked late ([`asks_late`]) before the first product; else now, or, if exchanges may be under way meanwhile, by
+    /// [`ask`](Self::ask).
+    pub(crate) fn new(
+        rank: &mut Rank,
+        collective: &'k CollectiveContext,
+        known: &'k CachedProduct,
+        a: &'k Sharded,
+        b: &'k Sharded,
+        c: &Sharded,
+        late: bool,
+    ) -> Result<Self> {
+        let CachedProduct { spec, is_made_for, transposition, kernels, .. } = known;
+        let mut all = Self {
+            device: rank.device().clone(),
+            collective,
+            spec: Cow::Borrowed(spec),
+            made: kernels.as_ref(),
+            is_made_for: *is_made_for,
+            own: None,
+            planes: [None, None],
+            kernels: None,
+            are_others: false,
+            c: [c.block().rows.len(), c.block().cols.len()],
+        };
+        if !spec.loses_as_a_whole() {
+            all.make()?;
+        } else if !late {
+            let (of_a, of_b) = (transposition.part(Factor::A, a), transposition.part(Factor::B, b));
+            let [spare_a, spare_b] = mem::take(&mut rank.planes);
+            let own = |of: &Sharded, view, spare| SplitSource {
+                view: (!of.block().is_empty()).then_some(view),
+                spare,
+            };
+            all.own = Some([own(a, of_a.t(), spare_a), own(b, of_b, spare_b)]);
+            if !rank.links.loads_beside() {
+                all.ask()?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether all ranks are still to be asked, before any of them multiplies.
+    pub(crate) fn asks(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// Asks whether some rank has a number that its planes do not hold: then all sums are made in `f32`.
+    pub(crate) fn ask(&mut self) -> Result<()> {
+        if let Some(own) = self.own.take() {
+            let begin =
+                |SplitSource { view, spare }| -> gemm_runtime::Result<Option<Preparing<'k>>> {
+                    let begin = |view| self.device.begin_planes(self.spec.arith, &view, spare);
+                    view.map(begin).transpose()
+                };
+            let [a, b] = own.map(begin);
+            let (a, b) = (a?, b?);
+            // Both are on their way before either is waited for.
+            let done = |of: Option<Preparing<'k>>| of.map(|of| of.done(&self.device)).transpose();
+            self.planes = [done(a)?, done(b)?];
+        }
+        self.ask_of(self.planes.iter().flatten().any(|planes| !planes.is_whole()))
+    }
+
+    /// The planes, for the memory that they take: the next product of these extents makes its own there.
+    pub(crate) fn into_planes(self) -> [Option<Arc<Planes>>; 2] {
+        self.planes.map(|planes| planes.and_then(PreparedMatrix::into_planes))
+    }
+
+    /// The same, where this rank knows of its own.
+    fn ask_of(&mut self, has_lost: bool) -> Result<()> {
+        if self.collective.gather_all(vec![u8::from(has_lost)])?.iter().any(|has| *has != [0]) {
+            self.spec = Cow::Owned(self.spec.in_f32());
+            self.made = None;
+            self.are_others = true;
+            self.planes = [None, None];
+        }
+        self.make()
+    }
+
+    /// The kernels. Those of a table are made for matrices however they lie; where their bits depend on that, as if all of them
+    /// were padded, so that they are the same for any number of ranks.
+    fn make(&mut self) -> Result<()> {
+        if let Some(lines) = self.made {
+            self.kernels = Some(lines.each_ref().map(|line| Sgemm::kept_before(line)));
+            return Ok(());
+        }
+        let alike = sums_alike(&self.spec);
+        let made = |padded: bool| {
+            let spec = self.spec.as_ref().clone();
+            match (self.is_made_for, alike) {
+                (true, alike) => spec.for_matrices(self.spec.layout, padded || !alike),
+                (false, true) if padded => spec.pitched(true),
+                (false, _) => spec,
+            }
+        };
+        self.kernels = Some([
+            Sgemm::kept(&made(false), &self.device)?,
+            Sgemm::kept(&made(true), &self.device)?,
+        ]);
+        Ok(())
+    }
+
+    /// Their lines, for the next product that is alike; none where they are others than those of the spec.
+    pub(crate) fn lines(&self) -> Option<[String; 2]> {
+        let kernels = self.kernels.as_ref().filter(|_| !self.are_others)?;
+        Some(kernels.each_ref().map(|kernel| kernel.spec_line().to_owned()))
+    }
+
+    /// Whether they are others than those of the spec, so that what was loaded for these is not all.
+    pub(crate) fn are_others(&self) -> bool {
+        self.are_others
+    }
+
+    /// What is left where this rank has multiplied nothing.
+    pub(crate) fn end(&mut self) -> Result<()> {
+        if self.kernels.is_none() { self.ask() } else { Ok(()) }
+    }
+
+    /// Has what launches the product of a part, or as much of it as is known before all have been asked for their numbers: then all
+    /// exchanges are over.
+    pub(crate) fn ready(&self, part: &ProductPart<'_>) -> Result<()> {
+        let programs = self.device.programs();
+        let mut used = Vec::new();
+        if let Some(kernels) = &self.kernels {
+            let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
+            let (of_a, of_b) = self.planes_of(part.is_own);
+            let planes = [of_a.as_ref().and_then(|a| a.planes(0)), of_b.and_then(|b| b.planes(1))];
+            used.push(with_planes(program, planes)?.0);
+        } else {
+            for shape in [part.a.t().shape(), part.b.shape()] {
+                let by_column = shape.lies_in_columns();
+                used.push(programs.planes_of_b(self.spec.arith, by_column)?);
+            }
+        }
+        Ok(used.iter().try_for_each(|program| load(&self.device, program))?)
+    }
+
+    /// The planes that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.
+    fn planes_of(
+        &self,
+        [all_of_a, all_of_b]: [bool; 2],
+    ) -> (Option<PreparedMatrix<'_>>, Option<&PreparedMatrix<'k>>) {
+        let [of_a, of_b] = &self.planes;
+        let of_a = of_a.as_ref().filter(|_| all_of_a).map(PreparedMatrix::t);
+        (of_a, of_b.as_ref().filter(|_| all_of_b))
+    }
+
+    /// Launches the product of a part.
+    pub(crate) fn launch<O: OperandsFor<E>>(
+        &mut self,
+        part: ProductPart<'_>,
+        given: &O,
+    ) -> Result<Launched> {
+        let is_padded = part.is_padded();
+        let ProductPart { a, b, mut c, of_c, is_own } = part;
+        if self.kernels.is_none() {
+            let of = |view: &MatrixRef<'_>| {
+                let is_empty = view.rows() == 0 || view.cols() == 0;
+                let whole = || self.device.prepare(self.spec.arith, view).map(|p| p.is_whole());
+                if is_empty { Ok(true) } else { whole() }
+            };
+            let is_whole = of(&a.t())? && of(&b)?;
+            self.ask_of(!is_whole)?;
+        }
+        let Some([packed, pitched]) = &self.kernels else {
+            return Err(Error::internal("no kernel has been made".to_owned()));
+        };
+        let kernel = if is_padded { pitched } else { packed };
+        let (of_a, of_b) = self.planes_of(is_own);
+        let call = kernel.call_with(&self.device, OperandSlice { given, of_c, c: self.c });
+        let launched = match (of_a, of_b) {
+            (None, None) => call.launch(&a, &b, &mut c),
+            (Some(a), None) => call.launch(&a, &b, &mut c),
+            (None, Some(b)) => call.launch(&a, b, &mut c),
+            (Some(a), Some(b)) => call.launch(&a, b, &mut c),
+        };
+        Ok(launched?)
+    }
+}
+
+/// Whether it is known only of whole rows of A and columns of B if planes hold their numbers, and some rank has parts of them:
+/// each then has to be asked when it has all that it needs.
+pub(crate) fn asks_late(
+    spec: &SgemmSpec,
+    distributions: &Distributions,
+    ranks: usize,
+) -> Result<bool, WorldError> {
+    if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
+        return Ok(false);
+    }
+    let Distributions { a, b, .. } = distributions;
+    let cuts_row = |block: &Block| !block.is_empty() && block.cols.len() < a.cols;
+    let cuts_column = |block: &Block| !block.is_empty() && block.rows.len() < b.rows;
+    Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))
+}
+
+/// What is given beside the matrices, cut to a part of what a rank has of C.
+struct OperandSlice<'o, O> {
+    given: &'o O,
+    of_c: Block,
+    /// The extents of what the rank has.
+    c: [usize; 2],
+}
+
+impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
+
+impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
+    fn give_all(&self, operands: &[SgemmOperand]) -> gemm_runtime::Result<Beside<'_>> {
+        let Block { rows, cols } = &self.of_c;
+        let [m, n] = self.c;
+        let mut beside = self.given.give_all(operands)?;
+        for (operand, (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
+            let wrong = |has: usize, need: String| {
+                let (argument, has) = (operand.name.to_string(), has as u64);
+                gemm_runtime::Error::WrongExtent { argument, has, need }
+            };
+            let (range, needed, of) = match (operand.along, &shape) {
+                (Along::Mn, Some(whole)) => {
+                    if (whole.rows, whole.cols) != (m, n) {
+                        let need = format!(
+                            "its shape {}x{} is not that of this rank's part of C, {m}x{n}",
+                            whole.rows, whole.cols
+                        );
+                        return Err(wrong(whole.rows.saturating_mul(whole.cols), need));
+                    }
+                    *shape = Some(whole.part(rows.clone(), cols.clone())?);
+                    continue;
+                }
+                (Along::M, _) => (rows, m, "row"),
+                (Along::N | Along::Mn | Along::Nothing, _) => (cols, n, "column"),
+            };
+            let has = elements.len();
+            let cut = elements.part(range.clone()).filter(|_| has >= needed);
+            *elements = cut.ok_or_else(|| {
+                wrong(
+                    has,
+                    format!("{needed} are needed, one for each {of} of this rank's part of C"),
+                )
+            })?;
+        }
+        Ok(beside)
+    }
+}

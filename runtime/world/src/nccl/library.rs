@@ -1,0 +1,196 @@
+//! The library, loaded once per process.
+
+use super::NcclResult;
+use super::functions::{Code, Functions, IN_PROGRESS, SUCCESS, UniqueId};
+use crate::WorldError;
+use gemm_runtime::internal::{Candidate, Place, Places, Wanted, find_at, open, symbol};
+use std::ffi::{c_char, c_int};
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
+/// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
+static NCCL: Wanted = Wanted {
+    name: "NCCL",
+    variable: "GEMM_NCCL_PATH",
+    names: &["libnccl.so.2", "libnccl.so"],
+    is_file: is_nccl,
+    order: [Place::Loader, Place::Wheels, Place::Toolkits],
+};
+
+/// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
+fn is_nccl(name: &str) -> bool {
+    name == "libnccl.so" || name.starts_with("libnccl.so.")
+}
+
+/// The oldest version that is taken, as NCCL numbers them: the first that aborts communicators in one group.
+pub const OLDEST: u32 = 22_200;
+
+/// NCCL. It is never unloaded, since it has threads of its own.
+pub struct Library {
+    pub(super) functions: Functions,
+    version: u32,
+    path: PathBuf,
+    _library: ManuallyDrop<libloading::Library>,
+}
+
+/// What comes of a candidate that is no library, or none that will do.
+type Tried = Result<Library, String>;
+
+impl Library {
+    /// The process's NCCL: what `GEMM_NCCL_PATH` names, or else the first of 2.22 or later on the loader's path, in the
+    /// Python wheels of the virtual environment and of `python3`, in the toolkit of `CUDA_PATH` or `CUDA_HOME`.
+    ///
+    /// All ranks have to load the same version; NCCL compares them, and gives up where they differ.
+    ///
+    /// # Errors
+    /// [`WorldError::NcclMissing`]; [`WorldError::NcclOld`] where all that there is is older than [`OLDEST`].
+    pub fn load() -> NcclResult<Arc<Self>> {
+        static LIBRARY: OnceLock<NcclResult<Arc<Library>>> = OnceLock::new();
+        LIBRARY.get_or_init(|| Self::found(|load| Places::from_env(&NCCL).find(load))).clone()
+    }
+
+    /// The NCCL that is a file, or in a directory, whatever the environment says; loaded anew in each call.
+    ///
+    /// # Errors
+    /// As of [`Library::load`].
+    pub fn at(path: &Path) -> NcclResult<Arc<Self>> {
+        Self::found(|load| find_at(path, &NCCL, load))
+    }
+
+    fn found(
+        find: impl FnOnce(&mut dyn FnMut(&Candidate) -> Tried) -> Result<Self, Vec<String>>,
+    ) -> NcclResult<Arc<Self>> {
+        let mut old = None;
+        let found = find(&mut |candidate| Self::open(candidate, &mut old));
+        found.map(Arc::new).map_err(|searched| old.unwrap_or(WorldError::NcclMissing { searched }))
+    }
+
+    /// The library that a candidate stands for; `old` becomes the first that is too old.
+    #[allow(unsafe_code, reason = "NCCL is a C library, loaded at run time")]
+    fn open(candidate: &Candidate, old: &mut Option<WorldError>) -> Tried {
+        let path = match candidate {
+            Candidate::Name(name) => Path::new(name),
+            Candidate::File(path) => path,
+        };
+        let library = open(path)?;
+        // SAFETY: the type is the one that nccl.h declares, in all versions.
+        let version: unsafe extern "C" fn(*mut c_int) -> Code =
+            unsafe { symbol(&library, "ncclGetVersion", "NCCL")? };
+        let path = file_of(version as *const () as usize).unwrap_or_else(|| path.to_owned());
+        let mut number = 0;
+        // SAFETY: the pointer is valid for the call.
+        let code = unsafe { version(&mut number) };
+        let number = match u32::try_from(number) {
+            Ok(number) if code == SUCCESS => number,
+            _ => return Err(format!("{}: ncclGetVersion returned {code}", path.display())),
+        };
+        if number < OLDEST {
+            let path = path.display().to_string();
+            let why = format!("{path}: too old");
+            old.get_or_insert(WorldError::NcclOld { path, has: number, need: OLDEST });
+            return Err(why);
+        }
+        let functions =
+            Functions::load(&library).map_err(|why| format!("{}: {why}", path.display()))?;
+        Ok(Self { functions, version: number, path, _library: ManuallyDrop::new(library) })
+    }
+
+    /// Its version, as NCCL numbers them: 22809 of 2.28.9.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The file, or the name that the loader was asked for where the system does not say which file that is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether an exchange within one process reaches into the buffers of its ranks, so that they must be accessible to all
+    /// its devices: before 2.24, unless the environment has `NCCL_P2P_DIRECT_DISABLE=1`.
+    pub fn reaches_into_buffers(&self) -> bool {
+        let is_set = |value: String| value.trim().parse::<i64>().is_ok_and(|number| number != 0);
+        self.version < 22_400 && !std::env::var("NCCL_P2P_DIRECT_DISABLE").is_ok_and(is_set)
+    }
+
+    /// What the ranks of one communicator know one another by. One rank asks for it, once, and all are given it. NCCL opens
+    /// a port for it, where that rank waits for the others.
+    ///
+    /// # Errors
+    /// [`WorldError::Nccl`].
+    #[allow(unsafe_code, reason = "a call of the C library")]
+    pub fn unique_id(&self) -> NcclResult<[u8; 128]> {
+        let mut id = UniqueId([0; 128]);
+        // SAFETY: the pointer is valid for the call.
+        let code = unsafe { (self.functions.unique_id)(&mut id) };
+        self.done("the name of a communicator", code)?;
+        Ok(id.0)
+    }
+
+    /// An outcome of what is done when the call returns.
+    pub(super) fn done(&self, doing: &str, code: Code) -> NcclResult<()> {
+        if code == SUCCESS { Ok(()) } else { Err(self.failure(doing, code)) }
+    }
+
+    /// An outcome of what may still go on when the call returns: whether it is done.
+    pub(super) fn begun(&self, doing: &str, code: Code) -> NcclResult<bool> {
+        if code == IN_PROGRESS { Ok(false) } else { self.done(doing, code).map(|()| true) }
+    }
+
+    #[allow(unsafe_code, reason = "calls of the C library")]
+    fn failure(&self, doing: &str, code: Code) -> WorldError {
+        // SAFETY: the function takes any value; what it returns is a static text or null.
+        let meaning = unsafe { text((self.functions.error_string)(code)) };
+        // SAFETY: the communicator may be null, and is not looked at (`ncclGetLastError` in `src/init.cc`).
+        let last = unsafe { text((self.functions.last_error)(std::ptr::null_mut())) };
+        let mut text = meaning.unwrap_or_else(|| "NCCL has no text for this code".to_owned());
+        if let Some(last) = last {
+            text = format!("{text}; its last error was: {last}");
+        }
+        WorldError::Nccl { doing: doing.to_owned(), code, text }
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version, path, .. } = self;
+        f.debug_struct("Library")
+            .field("version", version)
+            .field("path", path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A text of NCCL's without the space around it; none where it is null or empty.
+///
+/// # Safety
+/// The pointer is null, or the bytes from there up to a zero are readable.
+#[allow(unsafe_code, reason = "a text of the C library")]
+unsafe fn text(pointer: *const c_char) -> Option<String> {
+    /// The bytes of the array that holds NCCL's last error. Other threads may be writing it.
+    const LONGEST: usize = 1024;
+    if pointer.is_null() {
+        return None;
+    }
+    // SAFETY: the caller vouches for all bytes up to the first zero, and none behind it is read.
+    let bytes = (0..LONGEST).map(|at| unsafe { pointer.cast::<u8>().add(at).read_volatile() });
+    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// The file that an address of this process is mapped from, as Linux tells it.
+fn file_of(address: usize) -> Option<PathBuf> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let line = maps.lines().find(|line| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let bound = |text| usize::from_str_radix(text, 16).ok();
+        range.is_some_and(|(from, to)| {
+            bound(from).is_some_and(|from| from <= address)
+                && bound(to).is_some_and(|to| address < to)
+        })
+    })?;
+    line.find('/').and_then(|at| line.get(at..)).map(PathBuf::from)
+}

@@ -1,0 +1,211 @@
+//! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
+
+use super::rank::CollectiveContext;
+use super::{Block, Factor, Rank};
+use crate::staging::{area, part};
+use crate::transport::{
+    ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
+};
+use crate::{Error, Result};
+use gemm_dsl::ir::Elem;
+use gemm_dsl::spec::ReduceSpec;
+use gemm_runtime::Buffer;
+use gemm_runtime::Device;
+use gemm_runtime::internal as operand;
+use gemm_runtime::internal::Areas;
+use gemm_runtime::internal::Gpu;
+use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::On;
+use gemm_runtime::internal::Resolved;
+use gemm_runtime::internal::Simulator;
+use gemm_runtime::internal::{AnyInput, AnyOutput, Readable, Writable};
+use gemm_sim::Element;
+
+/// Partials of one part of a fold, whatever their elements are.
+pub(crate) trait Partials {
+    /// Those of this rank's runs, to be written.
+    fn output(&mut self) -> AnyOutput<'_>;
+
+    /// Those of all runs of this rank's results.
+    fn input(&self) -> AnyInput<'_>;
+
+    /// Brings to each rank what it needs of what each has, in a call of its own, and launches `then` what needs it.
+    fn exchange(
+        &self,
+        rank: &Rank,
+        collective: &CollectiveContext,
+        blocks: [&[Block]; 2],
+        then: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()>;
+}
+
+/// Partials of a reduction, with what they are for. The next one that needs the same takes them.
+pub(crate) struct PartialBuffers {
+    elems: Vec<Elem>,
+    lengths: [usize; 2],
+    partials: Vec<Box<dyn Partials + Send>>,
+}
+
+impl PartialBuffers {
+    /// What there is for these elements and blocks: the partials of a reduction before, or new ones.
+    pub(crate) fn reuse_or_alloc(
+        kept: Option<Self>,
+        device: &Device,
+        elems: &[Elem],
+        [own, all]: [&Block; 2],
+    ) -> Result<Self> {
+        let lengths = [own.len(), all.len()];
+        if let Some(kept) = kept.filter(|of| (&*of.elems, of.lengths) == (elems, lengths)) {
+            return Ok(kept);
+        }
+        Ok(Self { elems: elems.to_vec(), lengths, partials: partials(device, elems, lengths)? })
+    }
+
+    /// Those of this rank's runs, part by part, to be written.
+    pub(crate) fn outputs(&mut self) -> Vec<AnyOutput<'_>> {
+        self.partials.iter_mut().map(|part| part.output()).collect()
+    }
+
+    /// Those of all runs of this rank's results, part by part.
+    pub(crate) fn inputs(&self) -> Vec<AnyInput<'_>> {
+        self.partials.iter().map(|part| part.input()).collect()
+    }
+
+    /// The parts.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &dyn Partials> {
+        self.partials.iter().map(|part| &**part as &dyn Partials)
+    }
+}
+
+/// The elements of the partials of a spec, part by part.
+pub(crate) fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
+    Ok(spec.partials()?.into_iter().map(|(_, elem)| elem).collect())
+}
+
+/// So many partials of a rank's own runs, and room for so many.
+fn partials(
+    device: &Device,
+    elems: &[Elem],
+    [own, all]: [usize; 2],
+) -> Result<Vec<Box<dyn Partials + Send>>> {
+    macro_rules! of {
+        ($elem:expr, $($of:ident: $ty:ty),*) => {
+            match $elem {
+                $(Elem::$of => Ok(Box::new(PartialsOf::<$ty> {
+                    own: device.alloc_of(own)?,
+                    all: device.alloc_of(all)?,
+                }) as Box<dyn Partials + Send>),)*
+                other => Err(Error::internal(format!("partials of {other}"))),
+            }
+        };
+    }
+    let of = |elem: &Elem| of!(*elem, F32: f32, F64: f64, I32: i32, U32: u32, I64: i64, U64: u64);
+    elems.iter().map(of).collect()
+}
+
+struct PartialsOf<T: Element> {
+    own: Buffer<T>,
+    all: Buffer<T>,
+}
+
+impl<T: Element> Partials for PartialsOf<T> {
+    fn output(&mut self) -> AnyOutput<'_> {
+        AnyOutput(self)
+    }
+
+    fn input(&self) -> AnyInput<'_> {
+        AnyInput(self)
+    }
+
+    fn exchange(
+        &self,
+        rank: &Rank,
+        collective: &CollectiveContext,
+        [has, needed]: [&[Block]; 2],
+        then: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let device = &rank.device;
+        let step = PartialsExchange { partials: self, own: rank.number(), has, needed, then };
+        with_transport::<T>(device, &rank.links, collective, step)
+    }
+}
+
+/// The exchange of partials.
+struct PartialsExchange<'s, T: Element> {
+    partials: &'s PartialsOf<T>,
+    own: usize,
+    has: &'s [Block],
+    needed: &'s [Block],
+    then: &'s mut dyn FnMut() -> Result<()>,
+}
+
+impl<T: Element> TransportWork for PartialsExchange<'_, T> {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
+        let Self { partials, own, has, needed, then } = self;
+        let factor = Factor::A;
+        let from = area::<B>(&partials.own, &has[own])?;
+        let all = area::<B>(&partials.all, &needed[own])?;
+        let source = OwnBlock { factor, block: has[own].clone(), area: from.clone() };
+        transport.start(on.backend, &[source])?;
+        let mut transfers = Vec::new();
+        for (rank, block) in has.iter().enumerate() {
+            let block = block.and(&needed[own]);
+            if block.is_empty() {
+                continue;
+            }
+            let to = part(&all, &needed[own], &block)?;
+            transfers.push(match rank == own {
+                true => Transfer::Copy { from: part(&from, &has[own], &block)?, to },
+                false => Transfer::Receive { from: rank, block, to },
+            });
+        }
+        for (rank, block) in needed.iter().enumerate().filter(|(rank, _)| *rank != own) {
+            let block = block.and(&has[own]);
+            if !block.is_empty() {
+                transfers.push(Transfer::Send { to: rank, from: part(&from, &has[own], &block)? });
+            }
+        }
+        transport
+            .begin(on.backend, ExchangeStart { exchange: 0, factor, transfers, behind: false })?;
+        transport.wait(on.backend, 0)?;
+        // Before the others are waited for, who may still fetch what this rank has.
+        then()?;
+        transport.end(on.backend)
+    }
+}
+
+impl<T: Element> Readable for PartialsOf<T> {
+    fn on_gpu<'a>(
+        &'a self,
+        on: On<'a, Gpu>,
+        argument: &str,
+    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+        operand::read(on, &self.all, argument)
+    }
+
+    fn on_simulator<'a>(
+        &'a self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+        operand::read(on, &self.all, argument)
+    }
+}
+
+impl<T: Element> Writable for PartialsOf<T> {
+    fn on_gpu<'a>(
+        &'a mut self,
+        on: On<'a, Gpu>,
+        argument: &str,
+    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+        operand::write(on, &mut self.own, argument)
+    }
+
+    fn on_simulator<'a>(
+        &'a mut self,
+        on: On<'a, Simulator>,
+        argument: &str,
+    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+        operand::write(on, &mut self.own, argument)
+    }
+}

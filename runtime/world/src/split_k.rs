@@ -1,0 +1,360 @@
+//! Products whose terms are dealt out: each rank sums the ranges of K that it has, and what they come to is added in the order
+//! of the ranges, as a kernel with `split_k` adds it on one device.
+
+use super::call::{ShardedCall, What, check_layout};
+use super::error::impossible;
+use super::rank::CollectiveContext;
+use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use crate::staging::{area, area_of, part};
+use crate::transport::{
+    ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
+};
+use crate::transposition::Transposition;
+use crate::{Error, Result};
+use gemm_dsl::spec::{Arith, SgemmSpec, Split};
+use gemm_runtime::Buffer;
+use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::On;
+use gemm_runtime::internal::load;
+use gemm_runtime::internal::{Area, Areas, Either};
+use gemm_runtime::{MatrixMut, MatrixRef};
+use gemm_runtime::{ReduceKernel, SgemmKernel};
+use std::ops::Range;
+
+/// What adds the sums of ranges, one after the other.
+const ADD: &str = "over: columns, group: 1";
+
+impl ShardedCall<'_> {
+    /// Multiplies matrices whose *terms* are dealt out, A by columns and B by rows: each rank sums the ranges of K that it has,
+    /// and the sums travel in place of A and B. That is for products of few elements and many terms; the ranges are those of
+    /// `split_k: n` in the kernel's line, and their sums are added in the order of K, so that the bits are those of one device,
+    /// whoever has which ranges. A rank has whole ranges ([`SgemmSpec::ranges`]). The matrices are given as they are stored, as
+    /// to [`launch`](ShardedCall::launch): an A whose transpose is (`layout: tn`) is dealt out by rows of that.
+    ///
+    /// ```
+    /// use gemm_world::{OnRank, Distribution, World};
+    /// use gemm_runtime::{Device, SgemmKernel, sgemm_kernel};
+    ///
+    /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2, split_k: 4, pitched);
+    ///
+    /// let (m, n, k) = (5, 6, 64);
+    /// let (a, b): (Vec<f32>, Vec<f32>) = ((0..m * k).map(|i| 1.0 / (1 + i) as f32).collect(), vec![0.1; k * n]);
+    /// let products = World::simulated(2)?.run(|rank| {
+    ///     let (of_a, of_b) = (rank.upload(&Distribution::cols(m, k), &a)?, rank.upload(&Distribution::rows(k, n), &b)?);
+    ///     let mut c = rank.alloc(&Distribution::rows(m, n))?;
+    ///     GEMM.on(rank).launch_by_terms(&of_a, &of_b, &mut c)?;
+    ///     rank.gather(&c, 0)
+    /// })?;
+    /// assert_eq!(products[0], Some(GEMM.run(&Device::simulator(), &a, &b, (m, n, k))?));
+    /// # Ok::<(), gemm_world::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// * [`WorldError::Mismatch`] and [`WorldError::RankLost`], as [`launch`](ShardedCall::launch).
+    /// * [`WorldError::Divided`] for a kernel whose ranges depend on the extents of C.
+    /// * [`WorldError::Impossible`] for A and B that are dealt out otherwise, for ranges that two ranks share, and for a kernel
+    ///   that does something else than to add products of `f32`: sums of part of the terms are no sums for an epilogue, and
+    ///   tensor cores scale whole rows and columns.
+    pub fn launch_by_terms(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
+        let (what, rank, said) = self.parts();
+        for (name, of) in [("a", a), ("b", b), ("c", &*c)] {
+            rank.check_device(name, of.matrix().buffer().device())?;
+        }
+        let What::Kernel(kernel) = what else {
+            return Err(impossible(
+                "a table of kernels whose terms are dealt out".to_owned(),
+                "ranges follow from one line: take the kernel of a row",
+            ));
+        };
+        let line = kernel.spec_line();
+        let spec: SgemmSpec = line.parse()?;
+        let collective = rank.collective("multiplying by terms");
+        let of_all =
+            format!("A {}, B {}, C {}", a.distribution(), b.distribution(), c.distribution());
+        collective.agree("the product", &format!("`{line}` by terms of {of_all}{}", said))?;
+        check_layout(&spec, said.lies)?;
+        if let Some(strategy) = said.strategy {
+            return Err(impossible(
+                format!("terms that are dealt out, by the way `{strategy}`"),
+                "sums are exchanged once, when all of them are made: leave `way` out",
+            ));
+        }
+        let transposition = Transposition::from_spec(&spec);
+        let distributions =
+            transposition.distributions(a.distribution(), b.distribution(), c.distribution());
+        let Distributions { a: of_a, b: of_b, c: of_c } = &distributions;
+        let ranges = ranges(line, &spec, of_a.cols)?;
+        if (of_a.rows, of_b.rows, of_b.cols) != (of_c.rows, of_a.cols, of_c.cols) {
+            let [a, b] = Factor::ALL.map(|factor| transposition.name(factor));
+            return Err(impossible(
+                format!("a product of {of_all}"),
+                &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
+            ));
+        }
+        let owners = owners(&distributions, transposition, &of_all, rank.ranks(), &ranges)?;
+        let made = by_ranges(
+            rank,
+            &collective,
+            &SplitPlan { spec: &spec, ranges: &ranges, owners: &owners },
+            a,
+            b,
+            c,
+        );
+        collective.telling(made)
+    }
+}
+
+/// The ranges of K of a product, and the rank that has each.
+struct SplitPlan<'p> {
+    spec: &'p SgemmSpec,
+    ranges: &'p [Range<usize>],
+    owners: &'p [usize],
+}
+
+/// The same, when all ranks have agreed, and it is known who has which ranges.
+fn by_ranges(
+    rank: &Rank,
+    collective: &CollectiveContext,
+    plan: &SplitPlan<'_>,
+    a: &Sharded,
+    b: &Sharded,
+    c: &mut Sharded,
+) -> Result<()> {
+    let SplitPlan { spec, ranges, owners } = *plan;
+    let (m, n) = (c.distribution().rows, c.distribution().cols);
+    let own = rank.number();
+    let mine: Range<usize> = match owners.iter().position(|of| *of == own) {
+        None => 0..0,
+        Some(first) => {
+            first..owners.iter().rposition(|of| *of == own).map_or(first, |last| last + 1)
+        }
+    };
+    let device = rank.device().clone();
+    let sums = Sums { ranges, mine: mine.clone(), m, n };
+    let mut sent = device.alloc(sums.len(mine.len(), m, n)?)?;
+    for range in mine.clone() {
+        sums.multiply(rank, spec, a, b, range, &mut sent)?;
+    }
+    let kept = c.block().clone();
+    let got = device.alloc(sums.len(ranges.len(), kept.rows.len(), kept.cols.len())?)?;
+    let blocks = c.distribution().shards(rank.ranks()).map_err(WorldError::Distribution)?;
+    let add = <ReduceKernel>::new(ADD.parse()?)?;
+    load(&device, &*add.prepare(&device)?)?;
+    rank.links.all_ready(collective)?;
+    let step = SumsExchange { sums: &sums, own, owners, blocks: &blocks, sent: &sent, got: &got };
+    step.exchange(rank, collective)?;
+    if kept.is_empty() {
+        return Ok(());
+    }
+    if ranges.is_empty() {
+        // A sum of no terms is +0, not what adds nothing to others.
+        let zeros = device.alloc(kept.len())?;
+        return copy(&device, &zeros, c);
+    }
+    let sums = MatrixRef::new(&got, ranges.len(), kept.len())?;
+    if c.matrix().pitch() == kept.cols.len() || kept.rows.len() == 1 {
+        add.launch(&device, &sums, &mut c.view_mut())?;
+        return Ok(());
+    }
+    let mut packed = device.alloc(kept.len())?;
+    add.launch(&device, &sums, &mut packed)?;
+    copy(&device, &packed, c)
+}
+
+/// Copies elements that lie one after the other to where C has them.
+fn copy(device: &gemm_runtime::Device, from: &Buffer, c: &mut Sharded) -> Result<()> {
+    let matrix = c.matrix();
+    let (rows, cols, pitch) = (matrix.rows(), matrix.cols(), matrix.pitch());
+    let packed = Rows { buffer: from, rows, cols, pitch: cols };
+    let to = Rows { buffer: matrix.buffer(), rows, cols, pitch };
+    match device.backend() {
+        Either::Gpu(gpu) => packed.copy(gpu, &to),
+        Either::Simulator(simulator) => packed.copy(simulator, &to),
+    }
+}
+
+/// Rows that lie from the beginning of a buffer on.
+struct Rows<'b> {
+    buffer: &'b Buffer,
+    rows: usize,
+    cols: usize,
+    pitch: usize,
+}
+
+impl Rows<'_> {
+    fn copy<B: Keeps + Areas>(&self, backend: &B, to: &Self) -> Result<()> {
+        Ok(backend.copy_area(&self.area()?, &to.area()?)?)
+    }
+
+    fn area<B: Keeps>(&self) -> Result<Area<B>> {
+        area_of(self.buffer, self.rows, self.cols, self.pitch)
+    }
+}
+
+/// The ranges of a kernel that can be summed apart.
+fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
+    if spec.arith != Arith::F32 || !spec.is_plain() {
+        return Err(impossible(
+            format!("a product by `{line}` whose terms are dealt out"),
+            "the kernel adds products of `f32`, and does nothing else: leave `arith`, `epilogue`, `scaled` and `batch` out",
+        ));
+    }
+    let Some(ranges) = spec.ranges(k as u64)? else {
+        let key = spec.depends_on_size().unwrap_or("split_k");
+        return Err(Error::World(WorldError::Divided { line: line.to_owned(), key }));
+    };
+    // They end at K, which is a `usize`.
+    Ok(ranges.into_iter().map(|range| range.start as usize..range.end as usize).collect())
+}
+
+/// Which rank has each range.
+fn owners(
+    distributions: &Distributions,
+    transposition: Transposition,
+    of_all: &str,
+    ranks: usize,
+    ranges: &[Range<usize>],
+) -> Result<Vec<usize>> {
+    let of_a = distributions.a.shards(ranks).map_err(WorldError::Distribution)?;
+    let of_b = distributions.b.shards(ranks).map_err(WorldError::Distribution)?;
+    let (rows, cols) = (distributions.a.rows, distributions.b.cols);
+    let holds = |rank: usize, range: &Range<usize>| {
+        let inside = |has: &Range<usize>| has.start <= range.start && range.end <= has.end;
+        let (of_a, of_b) = (&of_a[rank], &of_b[rank]);
+        let whole = of_a.rows == (0..rows) && of_b.cols == (0..cols);
+        whole && inside(&of_a.cols) && inside(&of_b.rows)
+    };
+    let owner = |range: &Range<usize>| {
+        let owner = (0..ranks).find(|rank| holds(*rank, range));
+        owner.ok_or_else(|| {
+            let [of_a, of_b] = match Factor::ALL.map(|factor| transposition.is_turned(factor)) {
+                [false, false] => ["columns", "rows"],
+                [false, true] => ["columns", "columns"],
+                [true, false] => ["rows", "rows"],
+                [true, true] => ["rows", "columns"],
+            };
+            impossible(
+                format!("ranges of terms that are dealt out as {of_all}"),
+                &format!(
+                    "one rank has all of the terms {}..{}, a range of the kernel: as they are stored, deal A out by {of_a} and B by \
+                     {of_b}, both cut between ranges",
+                    range.start, range.end
+                ),
+            )
+        })
+    };
+    ranges.iter().map(owner).collect()
+}
+
+/// The sums of ranges, each a matrix of the extents of C, one below the other.
+struct Sums<'s> {
+    ranges: &'s [Range<usize>],
+    /// Which of them this rank makes.
+    mine: Range<usize>,
+    m: usize,
+    n: usize,
+}
+
+impl Sums<'_> {
+    /// How many elements so many matrices have.
+    fn len(&self, count: usize, rows: usize, cols: usize) -> Result<usize> {
+        let len = count.checked_mul(rows).and_then(|all| all.checked_mul(cols));
+        len.ok_or_else(|| {
+            Error::Device(gemm_runtime::Error::TooLarge {
+                what: format!("the sums of {count} ranges have {count}·{rows}·{cols} elements"),
+                limit: usize::MAX as u64,
+                remedy: "Use fewer ranges, or deal out rows or columns in place of terms",
+            })
+        })
+    }
+
+    /// A part of the sums of a range, in the matrix that all sums are.
+    fn block(&self, range: usize, of: &Block) -> Block {
+        let first = range * self.m;
+        Block::new(first + of.rows.start..first + of.rows.end, of.cols.clone())
+    }
+
+    /// Sums a range.
+    fn multiply(
+        &self,
+        rank: &Rank,
+        spec: &SgemmSpec,
+        a: &Sharded,
+        b: &Sharded,
+        range: usize,
+        to: &mut Buffer,
+    ) -> Result<()> {
+        let (terms, m, n) = (&self.ranges[range], self.m, self.n);
+        let within = |has: &Range<usize>| terms.start - has.start..terms.end - has.start;
+        let transposition = Transposition::from_spec(spec);
+        let terms_of_a = within(&transposition.block(Factor::A, a.block()).cols);
+        let terms_of_b = within(&transposition.block(Factor::B, b.block()).rows);
+        let of_a = transposition.part(Factor::A, a).part(0..m, terms_of_a)?;
+        let of_b = transposition.part(Factor::B, b).part(terms_of_b, 0..n)?;
+        // Parts of rows and columns lie apart, whatever the line says of whole matrices.
+        let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
+        let spec = spec.clone().split_k(Split::Ranges(1));
+        let spec = if is_padded { spec.pitched(true) } else { spec };
+        let kernel = SgemmKernel::kept(&spec, rank.device())?;
+        let nth = range - self.mine.start;
+        let mut to = to.slice_mut(nth * m * n..(nth + 1) * m * n)?;
+        kernel.call(rank.device()).launch(&of_a, &of_b, &mut MatrixMut::new(&mut to, m, n)?)?;
+        Ok(())
+    }
+}
+
+/// What brings the sums of all ranges to those who keep the elements.
+struct SumsExchange<'s> {
+    sums: &'s Sums<'s>,
+    own: usize,
+    owners: &'s [usize],
+    /// What each rank has of C.
+    blocks: &'s [Block],
+    sent: &'s Buffer,
+    got: &'s Buffer,
+}
+
+impl SumsExchange<'_> {
+    fn exchange(self, rank: &Rank, collective: &CollectiveContext) -> Result<()> {
+        let device = &rank.device;
+        with_transport::<f32>(device, &rank.links, collective, self)
+    }
+}
+
+impl TransportWork for SumsExchange<'_> {
+    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
+        let Self { sums, own, owners, blocks, sent, got } = self;
+        let (factor, n) = (Factor::A, sums.n);
+        let held = Block::new(sums.mine.start * sums.m..sums.mine.end * sums.m, 0..n);
+        let source = area::<B>(sent, &held)?;
+        let own_part = OwnBlock { factor, block: held.clone(), area: source.clone() };
+        transport.start(on.backend, &[own_part])?;
+        let (rows, cols) = (blocks[own].rows.len(), blocks[own].cols.len());
+        let all = Block::new(0..owners.len() * rows, 0..cols);
+        let target = area::<B>(got, &all)?;
+        let mut transfers = Vec::new();
+        for (range, owner) in owners.iter().enumerate() {
+            if *owner == own {
+                for (rank, block) in blocks.iter().enumerate() {
+                    if rank != own && !block.is_empty() {
+                        let from = part(&source, &held, &sums.block(range, block))?;
+                        transfers.push(Transfer::Send { to: rank, from });
+                    }
+                }
+            }
+            if blocks[own].is_empty() {
+                continue;
+            }
+            let block = sums.block(range, &blocks[own]);
+            let to = part(&target, &all, &Block::new(range * rows..(range + 1) * rows, 0..cols))?;
+            transfers.push(match *owner == own {
+                true => Transfer::Copy { from: part(&source, &held, &block)?, to },
+                false => Transfer::Receive { from: *owner, block, to },
+            });
+        }
+        transport
+            .begin(on.backend, ExchangeStart { exchange: 0, factor, transfers, behind: false })?;
+        transport.wait(on.backend, 0)?;
+        transport.end(on.backend)
+    }
+}

@@ -1,0 +1,81 @@
+//! Memory for what comes from other ranks, kept from product to product.
+
+use super::{Block, Factor, Place};
+use crate::{Error, Result};
+use gemm_runtime::Buffer;
+use gemm_runtime::Device;
+use gemm_runtime::internal::Address;
+use gemm_runtime::internal::Area;
+use gemm_runtime::internal::Keeps;
+use gemm_sim::Element;
+use std::collections::HashMap;
+
+/// The memory of each place but the shards.
+#[derive(Default)]
+pub(crate) struct StagingBuffers(HashMap<(Factor, Place), Buffer>);
+
+impl StagingBuffers {
+    /// Gives back what is of no use.
+    pub(crate) fn retain(&mut self, is_used: impl Fn(&(Factor, Place)) -> bool) {
+        self.0.retain(|at, _| is_used(at));
+    }
+
+    /// Whether there is room for so many elements.
+    pub(crate) fn has(&self, at: (Factor, Place), len: usize) -> bool {
+        self.0.get(&at).is_some_and(|buffer| buffer.len() >= len)
+    }
+
+    /// Has room for so many elements, with anything in them.
+    pub(crate) fn reserve(
+        &mut self,
+        device: &Device,
+        at: (Factor, Place),
+        len: usize,
+    ) -> Result<()> {
+        if !self.has(at, len) {
+            // What is too small is not kept beside what is made.
+            self.0.remove(&at);
+            self.0.insert(at, device.alloc(len)?);
+        }
+        Ok(())
+    }
+
+    /// The memory of a place for which there is room.
+    pub(crate) fn buffer(&self, at: (Factor, Place)) -> Result<&Buffer> {
+        let (factor, place) = at;
+        let room = self.0.get(&at);
+        room.ok_or_else(|| {
+            Error::internal(format!("there is no room for what of {factor} goes to {place}"))
+        })
+    }
+}
+
+/// A block of a matrix that lies at the beginning of a buffer, row after row.
+pub(crate) fn area<B: Keeps>(buffer: &Buffer<impl Element>, block: &Block) -> Result<Area<B>> {
+    let (rows, cols) = (block.rows.len(), block.cols.len());
+    area_of(buffer, rows, cols, cols)
+}
+
+/// Rows that lie from the beginning of a buffer on.
+pub(crate) fn area_of<B: Keeps>(
+    buffer: &Buffer<impl Element>,
+    rows: usize,
+    cols: usize,
+    pitch: usize,
+) -> Result<Area<B>> {
+    let outside = || Error::internal("a block is larger than its room".to_owned());
+    let whole = buffer.address::<B>().ok_or_else(outside)?;
+    let area = Area { first: whole.clone(), rows, cols, pitch };
+    let first = whole.part(0, area.span() as u64).filter(|_| area.span() <= buffer.len());
+    Ok(Area { first: first.ok_or_else(outside)?, ..area })
+}
+
+/// The part of an area that holds a block, where it holds another one from its first element on.
+pub(crate) fn part<B: Keeps>(area: &Area<B>, origin: &Block, block: &Block) -> Result<Area<B>> {
+    let rows = block.rows.start.checked_sub(origin.rows.start);
+    let cols = block.cols.start.checked_sub(origin.cols.start);
+    let part = rows
+        .zip(cols)
+        .and_then(|(row, col)| area.part(row..row + block.rows.len(), col..col + block.cols.len()));
+    part.ok_or_else(|| Error::internal(format!("{block} is no part of {origin}")))
+}

@@ -1,0 +1,111 @@
+//! Why there is no world, as all ranks are told it.
+
+use super::hello::Hello;
+use crate::codec::{Decoder, put_bytes, put_number};
+use crate::error::{LossReason, WorldError};
+
+/// What the number of ranks is compared under.
+pub(super) const RANKS: &str = "the number of ranks";
+
+/// Longer texts are cut: whatever a rank has said, the others have to be told.
+const TEXT: usize = 4096;
+
+/// Why there is no world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RendezvousFault {
+    /// Ranks do not say the same of something.
+    Mismatch { what: String, rank: usize, has: String, other: usize, others: String },
+    /// Ranks say the same of what each has one of its own of.
+    Shared { what: String, value: String, rank: usize, other: usize },
+    /// A rank says that it cannot take part.
+    Failed { rank: usize, text: String },
+    /// Those that came are not the ranks.
+    Rendezvous { reason: String },
+}
+
+impl RendezvousFault {
+    /// As the error of a rank.
+    pub(super) fn error(self, address: &str, hello: &Hello) -> WorldError {
+        match self {
+            Self::Mismatch { what, rank, has, other, others } => {
+                let remedy = match what.as_str() {
+                    RANKS => "Start all of them with the same WORLD_SIZE, and only once",
+                    what => hello.remedy(what),
+                };
+                WorldError::Mismatch { what, rank, has, other, others, remedy }
+            }
+            Self::Shared { what, value, rank, other } => {
+                let remedy = hello.remedy(&what);
+                WorldError::Shared { what, value, rank, other, remedy }
+            }
+            Self::Failed { rank, text } => WorldError::RankLost {
+                rank,
+                doing: "meeting the others".to_owned(),
+                why: LossReason::Failed(text),
+            },
+            Self::Rendezvous { reason } => {
+                WorldError::Rendezvous { address: address.to_owned(), reason }
+            }
+        }
+    }
+
+    pub(super) fn put(&self, to: &mut Vec<u8>) {
+        let text = |to: &mut Vec<u8>, text: &str| put_bytes(to, cut(text).as_bytes());
+        match self {
+            Self::Mismatch { what, rank, has, other, others } => {
+                put_number(to, 0);
+                text(to, what);
+                put_number(to, *rank as u64);
+                text(to, has);
+                put_number(to, *other as u64);
+                text(to, others);
+            }
+            Self::Shared { what, value, rank, other } => {
+                put_number(to, 1);
+                text(to, what);
+                text(to, value);
+                put_number(to, *rank as u64);
+                put_number(to, *other as u64);
+            }
+            Self::Failed { rank, text: with } => {
+                put_number(to, 2);
+                put_number(to, *rank as u64);
+                text(to, with);
+            }
+            Self::Rendezvous { reason } => {
+                put_number(to, 3);
+                text(to, reason);
+            }
+        }
+    }
+
+    pub(super) fn get(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(match from.number()? {
+            0 => Self::Mismatch {
+                what: from.text()?,
+                rank: from.count()?,
+                has: from.text()?,
+                other: from.count()?,
+                others: from.text()?,
+            },
+            1 => Self::Shared {
+                what: from.text()?,
+                value: from.text()?,
+                rank: from.count()?,
+                other: from.count()?,
+            },
+            2 => Self::Failed { rank: from.count()?, text: from.text()? },
+            3 => Self::Rendezvous { reason: from.text()? },
+            _ => return None,
+        })
+    }
+}
+
+/// The beginning of a text.
+pub(super) fn cut(text: &str) -> &str {
+    let mut end = text.len().min(TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,156 @@
+//! The side of a rank that comes to where rank 0 listens.
+
+use super::Limits;
+use super::answer::{Answer, MissingAnswer};
+use super::hello::{Greeting, Hello, RendezvousOutcome};
+use super::job::{Address, Job};
+use crate::WorldError;
+use crate::channel::RankLoss;
+use crate::error::LossReason;
+use std::io::Write;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// After how long a rank comes again at first, and at last.
+const AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// How long a connection may take to come about.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// For how long a rank comes again where rank 0 had heard it, and was gone then: a connection may have been cut by accident.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How a visit ended.
+enum Visit {
+    Welcome(TcpStream, RendezvousOutcome),
+    /// All ranks are told this.
+    Failed(WorldError),
+    /// To be tried again. What happened.
+    Again(String),
+    /// The same, where those of another job meet.
+    Away(String),
+    /// Rank 0 had heard this one, and then said nothing more.
+    LossReason {
+        why: LossReason,
+        missing: String,
+    },
+}
+
+/// Comes to rank 0, again and again, until it has answered or the time is over. One that has been heard, and then sees rank 0
+/// gone, does not wait for another one to be started.
+///
+/// # Errors
+/// Those of [`meet`](super::meet).
+pub(super) fn join(
+    job: &Job,
+    hello: &Hello,
+    limits: &Limits,
+    deadline: Instant,
+) -> Result<(TcpStream, RendezvousOutcome), WorldError> {
+    let refused = |reason| WorldError::Rendezvous { address: job.address.to_string(), reason };
+    let greeting = Greeting::new(job, hello).encode().map_err(refused)?;
+    let mut pause = AGAIN.0;
+    let mut before = String::new();
+    // What this rank is told if rank 0 does not come back, and by when.
+    let mut lost: Option<(WorldError, Instant)> = None;
+    loop {
+        let happened = match visit(job, hello, &greeting, limits, deadline) {
+            Visit::Welcome(stream, met) => return Ok((stream, met)),
+            Visit::Failed(error) => return Err(error),
+            Visit::Again(happened) => happened,
+            Visit::Away(happened) => {
+                before = format!(" (before that, {happened})");
+                happened
+            }
+            Visit::LossReason { why, missing } => {
+                let doing = format!("meeting the others, of whom {missing} was missing");
+                let until = match why {
+                    LossReason::Gone => Instant::now() + GRACE,
+                    _ => Instant::now(),
+                };
+                let error = RankLoss { rank: 0, why }.at(&doing);
+                pause = AGAIN.0;
+                let happened = error.to_string();
+                lost = Some((error, until));
+                happened
+            }
+        };
+        let next = Instant::now() + pause;
+        if let Some((error, until)) = &lost
+            && next >= *until.min(&deadline)
+        {
+            return Err(error.clone());
+        }
+        if next >= deadline {
+            let time = limits.rendezvous.as_secs_f64();
+            return Err(refused(format!(
+                "rank {} did not meet rank 0 in {time:.1} s: {happened}{before}",
+                job.rank
+            )));
+        }
+        thread::sleep(pause);
+        pause = AGAIN.1.min(pause * 2);
+    }
+}
+
+fn visit(job: &Job, hello: &Hello, greeting: &[u8], limits: &Limits, deadline: Instant) -> Visit {
+    let mut stream = match connect(&job.address, deadline) {
+        Ok(stream) => stream,
+        Err(error) => return Visit::Again(error.to_string()),
+    };
+    let timeout = Some(limits.silence);
+    let said = stream.set_write_timeout(timeout).and_then(|()| stream.write_all(greeting));
+    if let Err(error) = said {
+        return Visit::Again(error.to_string());
+    }
+    // Who is heard has come in time, and is told by rank 0 when its time is over.
+    let last = deadline + limits.rendezvous + limits.silence;
+    let mut until = deadline;
+    let mut waited_for = None;
+    loop {
+        match Answer::read(&stream, limits.silence, until) {
+            Ok(Answer::Wait(missing)) => {
+                until = until.max(Instant::now() + limits.silence).min(last);
+                waited_for = Some(missing);
+            }
+            Ok(Answer::Away(reason)) => return Visit::Away(reason),
+            Ok(Answer::Failed(fault)) => {
+                return Visit::Failed(fault.error(&job.address.to_string(), hello));
+            }
+            Ok(Answer::Welcome(met)) if met.said.len() == job.ranks => {
+                return Visit::Welcome(stream, met);
+            }
+            Ok(Answer::Welcome(met)) => {
+                return Visit::Again(format!(
+                    "rank 0 says that there are {} ranks",
+                    met.said.len()
+                ));
+            }
+            Err(MissingAnswer { reason, why }) => {
+                return match waited_for {
+                    Some(missing) => Visit::LossReason { why, missing },
+                    None => Visit::Again(reason),
+                };
+            }
+        }
+    }
+}
+
+/// A connection to whoever listens at an address.
+fn connect(address: &Address, deadline: Instant) -> std::io::Result<TcpStream> {
+    let mut error = std::io::Error::other("the host has no address");
+    for place in (address.host.as_str(), address.port).to_socket_addrs()? {
+        let left = deadline.saturating_duration_since(Instant::now()).min(CONNECT);
+        // None at all is no time that a connection may be given.
+        match TcpStream::connect_timeout(&place, left.max(Duration::from_millis(1))) {
+            // Where nobody listens on a port of this host that connections start from, one may meet itself.
+            Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {
+                error = std::io::ErrorKind::ConnectionRefused.into();
+            }
+            Ok(stream) => return Ok(stream),
+            Err(refused) => error = refused,
+        }
+    }
+    Err(error)
+}

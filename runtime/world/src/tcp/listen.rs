@@ -1,0 +1,61 @@
+//! Where rank 0 listens.
+
+use super::job::Address;
+use crate::WorldError;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is tried where somebody else listens.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// Listens where the ranks meet.
+///
+/// Where the address is one of this host, there alone; where it is a name, or an address of something before this host, on
+/// all of them: a host's own name often is one that others cannot reach it by.
+///
+/// # Errors
+/// [`WorldError::Rendezvous`] where the port cannot be had by the deadline.
+pub(super) fn listen(address: &Address, deadline: Instant) -> Result<TcpListener, WorldError> {
+    loop {
+        let error = match bind(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => error,
+        };
+        let taken = error.kind() == ErrorKind::AddrInUse;
+        if taken && Instant::now() < deadline {
+            thread::sleep(AGAIN);
+            continue;
+        }
+        let reason = if taken {
+            "another process listens on this port; set GEMM_RENDEZVOUS to one that is free on the host of rank 0".to_owned()
+        } else {
+            format!("rank 0 cannot listen: {error}")
+        };
+        return Err(WorldError::Rendezvous { address: address.to_string(), reason });
+    }
+}
+
+fn bind(address: &Address) -> std::io::Result<TcpListener> {
+    let port = address.port;
+    let everywhere = || {
+        let all = [IpAddr::V6(Ipv6Addr::UNSPECIFIED), IpAddr::V4(Ipv4Addr::UNSPECIFIED)];
+        match TcpListener::bind((all[0], port)) {
+            // No IPv6 on this host.
+            Err(error) if error.kind() != ErrorKind::AddrInUse => TcpListener::bind((all[1], port)),
+            bound => bound,
+        }
+    };
+    if address.host == "localhost" {
+        let places: Vec<SocketAddr> = (address.host.as_str(), port).to_socket_addrs()?.collect();
+        return TcpListener::bind(places.as_slice());
+    }
+    let Ok(ip) = address.host.parse::<IpAddr>() else {
+        return everywhere();
+    };
+    match TcpListener::bind((ip, port)) {
+        Err(error) if error.kind() == ErrorKind::AddrNotAvailable => everywhere(),
+        bound => bound,
+    }
+}

@@ -1,0 +1,83 @@
+//! What messages of worlds say.
+
+use crate::Error;
+use crate::{Delivery, Distribution, Fault, FaultKind, World, WorldError};
+use gemm_dsl::spec::ReduceSpec;
+
+fn told<T>(outcome: Result<T, Error>) -> String {
+    outcome.map(|_| ()).expect_err("it cannot be").to_string()
+}
+
+#[test]
+fn what_cannot_be_is_named_with_what_is_needed() {
+    assert_eq!(
+        told(World::simulated(0)),
+        "a world of 0 ranks cannot be: at least one device is needed"
+    );
+    let device = gemm_runtime::Device::simulator();
+    assert_eq!(
+        told(World::new(vec![device.clone(), device])),
+        "a world that has the simulator twice cannot be: each rank needs a device of its own: make one for each"
+    );
+    let gathered = World::simulated(4).expect("a world").run(|rank| {
+        let part = rank.alloc::<f32>(&Distribution::rows(4, 4))?;
+        rank.gather(&part, 7)
+    });
+    assert_eq!(told(gathered), "rank 7 cannot be: there are 4 ranks, numbered from 0");
+}
+
+#[test]
+fn faults_of_ranks_that_are_not_there_are_refused() {
+    for ranks in 1..4 {
+        for rank in 0..6 {
+            let faults = vec![
+                Fault { rank: 0, call: 99, kind: FaultKind::Corrupt },
+                Fault { rank, call: 99, kind: FaultKind::Die },
+            ];
+            let world = World::simulated_with(ranks, Delivery { seed: None, faults });
+            if rank < ranks {
+                assert!(world.is_ok());
+                continue;
+            }
+            assert_eq!(
+                told(world),
+                format!(
+                    "a fault of rank {rank} cannot be: there are {ranks} ranks, numbered from 0"
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn a_reduction_without_runs_is_told_which_it_could_have() {
+    let said = |line: &str| WorldError::Unrun { line: line.to_owned() }.to_string();
+    let why = "folds elements of which each rank has some, by blocks that take turns along all of them: the bits would \
+               depend on how many ranks there are.";
+    assert_eq!(
+        said("block: 64, blocks: 3"),
+        format!(
+            "`block: 64, blocks: 3` {why} Write `run: 65536`, or another multiple of 64, what a block takes in at once, in place \
+             of `blocks`, and cut the elements between runs"
+        )
+    );
+    assert!(said("").starts_with(&format!("the plain sum {why} Write `run: ")), "{}", said(""));
+    assert!(!said("").contains("in place of"), "{}", said(""));
+    // What is advised is a kernel.
+    for line in [
+        "",
+        "op: max, block: 512, items: 3",
+        "over: rows, group: 8, items: 5",
+        "over: columns, blocks: 4",
+    ] {
+        let said = said(line);
+        let (_, rest) = said.split_once("Write `run: ").expect("advice");
+        let run = rest.split('`').next().and_then(|run| run.parse().ok()).expect("a number");
+        let mut spec: ReduceSpec = line.parse().expect("a line");
+        (spec.blocks, spec.run) = (None, Some(run));
+        if said.contains("and `group: 256`, and cut") {
+            spec.group = Some(256);
+        }
+        assert!(spec.plan().is_ok(), "{line}: {said}: {:?}", spec.plan().err());
+    }
+}

@@ -1,0 +1,284 @@
+//! Blocks that NCCL moves: between GPUs of several processes or hosts, or of one process that do not reach one another.
+//! Only their bytes: no sum is left to it.
+
+use super::{ExchangeStart, OwnBlock, Transfer, Transport};
+use crate::WorldError;
+use crate::channel::{Channel, held};
+use crate::error::failed;
+use crate::error::impossible;
+use crate::nccl::{Communicator, Library, NcclTransfer, abort_all};
+use crate::rank::CollectiveContext;
+use crate::{Error, Result};
+use cudarc::driver::{CudaEvent, CudaStream};
+use gemm_runtime::Device;
+use gemm_runtime::internal::Address;
+use gemm_runtime::internal::Gpu;
+use gemm_runtime::internal::{Area, Backend};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The communicators of the ranks of this process. They are given up all at once, whichever rank is lost.
+pub(crate) struct Communicators {
+    all: Vec<Mutex<Option<Communicator>>>,
+    /// Held by who gives them up.
+    giving_up: Mutex<()>,
+}
+
+impl Communicators {
+    fn lock(&self, place: usize) -> MutexGuard<'_, Option<Communicator>> {
+        self.all[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives all of them up, so that what streams wait for in vain ends. When it returns that is done, whoever does it: before
+    /// NCCL 2.27 no thread is to end that has begun something before.
+    pub(crate) fn abort(&self) {
+        let _held = self.giving_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = (0..self.all.len()).filter_map(|place| self.lock(place).take());
+        // Whatever NCCL says to that: the ranks have been told why.
+        _ = abort_all(all.collect());
+    }
+
+    /// What NCCL has failed with, and for which of them, as far as nobody uses them now.
+    pub(crate) fn failed(&self) -> Option<(usize, WorldError)> {
+        let failed = |(place, one): (usize, &Mutex<Option<Communicator>>)| {
+            let one = one.try_lock().ok()?;
+            Some((place, one.as_ref()?.holds().err()?))
+        };
+        self.all.iter().enumerate().find_map(failed)
+    }
+}
+
+/// The end of a rank of what NCCL connects.
+pub(crate) struct Nccl {
+    library: Arc<Library>,
+    id: [u8; 128],
+    all: Arc<Communicators>,
+    /// Which of them is this rank's.
+    place: usize,
+    /// What exchanges are put on. The driver hands its work out before that of the device's own stream.
+    stream: Arc<CudaStream>,
+}
+
+impl Nccl {
+    /// The ends of ranks of this process.
+    pub(crate) fn between(
+        devices: &[Device],
+        library: &Arc<Library>,
+        id: [u8; 128],
+    ) -> Result<Vec<Self>> {
+        let all = devices.iter().map(|_| Mutex::new(None)).collect();
+        let all = Arc::new(Communicators { all, giving_up: Mutex::new(()) });
+        let end = |(place, device): (usize, &Device)| {
+            let stream = super::peers::stream_beside(device)?;
+            let (library, all) = (Arc::clone(library), Arc::clone(&all));
+            Ok(Self { library, id, all, place, stream })
+        };
+        devices.iter().enumerate().map(end).collect()
+    }
+
+    /// The communicators of this process.
+    pub(crate) fn all(&self) -> Arc<Communicators> {
+        Arc::clone(&self.all)
+    }
+
+    /// Connects this rank with the others, all of which do so now.
+    pub(crate) fn connect(
+        &self,
+        device: &Device,
+        channel: &dyn Channel,
+        timeout: Duration,
+    ) -> Result<()> {
+        bind(device)?;
+        if device.cudarc().is_some_and(|(context, _)| !context.is_primary()) {
+            return Err(impossible(
+                "a context of its own that NCCL connects".to_owned(),
+                "NCCL uses the primary context of a GPU: make the device of `CudaContext::new`, or by `Device::cuda`",
+            ));
+        }
+        let (library, ranks, rank) = (Arc::clone(&self.library), channel.ranks(), channel.rank());
+        let communicator = Communicator::begin(library, self.id, ranks, rank, None)?;
+        // Whoever gives all of them up finds this one too.
+        let mut own = self.all.lock(self.place);
+        let communicator = own.insert(communicator);
+        let mut go_on = || held(channel, "connecting with the others");
+        Ok(communicator.settle(Instant::now() + timeout, &mut go_on)?)
+    }
+
+    /// Ends it in agreement with the others, when all work of the device is done.
+    pub(crate) fn finish(
+        &self,
+        device: &Device,
+        channel: &dyn Channel,
+        timeout: Duration,
+    ) -> Result<()> {
+        bind(device)?;
+        let communicator = self.all.lock(self.place).take();
+        let mut go_on = || held(channel, "parting from the others");
+        let finish = |own: Communicator| own.finish(Instant::now() + timeout, &mut go_on);
+        Ok(communicator.map_or(Ok(()), finish)?)
+    }
+}
+
+fn bind(device: &Device) -> Result<()> {
+    match device.cudarc() {
+        Some((context, _)) => {
+            context.bind_to_thread().map_err(failed("making the context current"))
+        }
+        None => Err(Error::internal("NCCL is asked to connect simulators".to_owned())),
+    }
+}
+
+/// Blocks that NCCL moves, for one product or reduction.
+pub(crate) struct NcclTransport<'t> {
+    nccl: &'t Nccl,
+    collective: &'t CollectiveContext,
+    /// When each exchange that has begun is done.
+    done: HashMap<usize, CudaEvent>,
+    /// Blocks whose rows lie apart, one row after the other, until all is done.
+    packed: Vec<<Gpu as Backend>::Allocation>,
+}
+
+impl<'t> NcclTransport<'t> {
+    pub(crate) fn new(nccl: &'t Nccl, collective: &'t CollectiveContext) -> Self {
+        Self { nccl, collective, done: HashMap::new(), packed: Vec::new() }
+    }
+
+    /// Room for the elements of an area, row after row.
+    fn room(&mut self, gpu: &Gpu, like: &Area<Gpu>) -> Result<Area<Gpu>> {
+        let room = gpu.alloc(like.first.elem(), like.len() as u64)?;
+        let first = Gpu::address(&room);
+        self.packed.push(room);
+        Ok(Area { first, rows: like.rows, cols: like.cols, pitch: like.cols })
+    }
+}
+
+/// The bytes of an area without gaps.
+fn bytes(area: &Area<Gpu>) -> usize {
+    area.len() * area.first.elem().size() as usize
+}
+
+impl Transport<Gpu> for NcclTransport<'_> {
+    fn start(&mut self, gpu: &Gpu, _: &[OwnBlock<Gpu>]) -> Result<()> {
+        let stream = &self.nccl.stream;
+        stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))
+    }
+
+    #[allow(unsafe_code, reason = "NCCL reads and writes where it is told to")]
+    fn begin(&mut self, gpu: &Gpu, begun: ExchangeStart<Gpu>) -> Result<()> {
+        let ExchangeStart { exchange, transfers, behind, .. } = begun;
+        let stream = Arc::clone(&self.nccl.stream);
+        let (mut parts, mut before, mut after) = (Vec::new(), Vec::new(), Vec::new());
+        let mut has_staging = false;
+        for transfer in transfers {
+            match transfer {
+                Transfer::Copy { from, to } => before.push((from, to)),
+                Transfer::Send { to, from } => {
+                    let packed = match from.is_packed() {
+                        true => from,
+                        false => {
+                            let room = self.room(gpu, &from)?;
+                            has_staging = true;
+                            before.push((from, room.clone()));
+                            room
+                        }
+                    };
+                    parts.push(NcclTransfer::Send {
+                        at: packed.first.bytes(),
+                        bytes: bytes(&packed),
+                        to,
+                    });
+                }
+                Transfer::Receive { from, to, .. } => {
+                    let packed = match to.is_packed() {
+                        true => to,
+                        false => {
+                            let room = self.room(gpu, &to)?;
+                            has_staging = true;
+                            after.push((room.clone(), to));
+                            room
+                        }
+                    };
+                    parts.push(NcclTransfer::Receive {
+                        at: packed.first.bytes(),
+                        bytes: bytes(&packed),
+                        from,
+                    });
+                }
+            }
+        }
+        // Room is there in the order of the device's stream.
+        if behind || has_staging {
+            stream.join(gpu.stream()).map_err(failed("waiting for the device's stream"))?;
+        }
+        for (from, to) in before {
+            gpu.copy_area_on(&stream, &from, &to)?;
+        }
+        bind_gpu(gpu)?;
+        {
+            let own = self.nccl.all.lock(self.nccl.place);
+            let Some(communicator) = own.as_ref() else {
+                // Who gave it up has told the wire why.
+                self.collective.held()?;
+                return Err(Error::internal("a rank has no communicator".to_owned()));
+            };
+            let queue = stream.cu_stream() as u64;
+            // SAFETY: the stream is of this device. Blocks that are sent lie in this rank's parts, which the caller borrows
+            // until `end` or `give_up`, or in room of this carrier; those that are received in rooms that nothing else is brought to, as the
+            // schedule has been checked for, and that are read behind `wait`. All are of this device.
+            let put = unsafe { communicator.exchange(queue, &parts) };
+            let put = put.and_then(|()| {
+                communicator
+                    .settle(self.collective.deadline(), &mut || self.collective.held_world())
+            });
+            drop(own);
+            put.map_err(|error| verdict(self.collective, error))?;
+        }
+        for (from, to) in after {
+            gpu.copy_area_on(&stream, &from, &to)?;
+        }
+        let done = stream.record_event(None).map_err(failed("recording an event"))?;
+        self.done.insert(exchange, done);
+        Ok(())
+    }
+
+    fn wait(&mut self, gpu: &Gpu, exchange: usize) -> Result<()> {
+        let done = self.done.get(&exchange);
+        let done =
+            done.ok_or_else(|| Error::internal(format!("exchange {exchange} has not begun")))?;
+        gpu.stream().wait(done).map_err(failed("waiting for an exchange"))
+    }
+
+    fn end(&mut self, gpu: &Gpu) -> Result<()> {
+        gpu.stream().join(&self.nccl.stream).map_err(failed("waiting for NCCL's stream"))?;
+        // Their memory is given back behind that.
+        self.packed.clear();
+        Ok(())
+    }
+
+    /// NCCL gives up, and its kernels end soon after: then nothing is read or written any more.
+    fn give_up(&mut self, gpu: &Gpu) {
+        self.nccl.all.abort();
+        // What these fail with follows from the error that has brought us here.
+        _ = self.nccl.stream.synchronize();
+        _ = gpu.synchronize();
+        self.packed.clear();
+    }
+}
+
+/// What is known of a rank that is lost says more than what NCCL makes of it: it is waited for, for a moment.
+fn verdict(collective: &CollectiveContext, error: WorldError) -> Error {
+    const MOMENT: Duration = Duration::from_secs(2);
+    let end = Instant::now() + MOMENT;
+    while Instant::now() < end {
+        if let Err(lost) = collective.held() {
+            return lost;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Error::World(error)
+}
+
+fn bind_gpu(gpu: &Gpu) -> Result<()> {
+    gpu.context().bind_to_thread().map_err(failed("making the context current"))
+}

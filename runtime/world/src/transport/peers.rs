@@ -1,0 +1,315 @@
+//! GPUs of one process that read one another's memory: by copy engines, beside the products, which lose no multiprocessor to
+//! it. Who needs a block fetches it from where its rank has it.
+
+use super::{ExchangeStart, OwnBlock, Transfer, Transport};
+use crate::error::failed;
+use crate::rank::{CollectiveContext, Signal};
+use crate::staging::{area_of, part};
+use crate::{Block, Factor};
+use crate::{Error, Result};
+use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
+use gemm_runtime::Device;
+use gemm_runtime::internal::Either;
+use gemm_runtime::internal::Gpu;
+use gemm_runtime::internal::{Area, Backend};
+use std::collections::HashMap;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What the ranks of a process leave for one another: by call and rank.
+#[derive(Default)]
+struct Board {
+    /// How many are between the beginning of a call and its end, where they may read others' memory.
+    busy: Mutex<usize>,
+    /// Told when one is no more.
+    idle: Condvar,
+    /// Where each has its parts, and since when.
+    own: Mutex<HashMap<(u64, usize), Arc<PublishedParts>>>,
+    /// When each has fetched all that it needs.
+    done: Mutex<HashMap<(u64, usize), Arc<CudaEvent>>>,
+}
+
+/// Where a rank has its parts of A and B.
+struct PublishedParts {
+    /// When they are there.
+    ready: CudaEvent,
+    parts: Vec<(Factor, Block, Area<Gpu>)>,
+}
+
+/// The end of a rank of what connects the GPUs of a process.
+pub(crate) struct Peers {
+    /// What copies are made on. The driver hands its work out before that of the device's own stream.
+    stream: Arc<CudaStream>,
+    board: Arc<Board>,
+}
+
+impl Peers {
+    /// The ends of ranks whose devices are these, if all of them are GPUs that reach one another.
+    pub(crate) fn between(devices: &[Device]) -> Result<Option<Vec<Self>>> {
+        let contexts: Option<Vec<_>> =
+            devices.iter().map(|device| device.cudarc().map(|(context, _)| context)).collect();
+        let Some(contexts) = contexts else { return Ok(None) };
+        // Ranks of one context have one memory.
+        let is_other = |n: usize, m: usize| contexts[n].cu_ctx() != contexts[m].cu_ctx();
+        let all = 0..devices.len();
+        let pairs = all.clone().flat_map(|n| all.clone().map(move |m| (n, m)));
+        let pairs: Vec<_> = pairs.filter(|(n, m)| is_other(*n, *m)).collect();
+        for (n, m) in &pairs {
+            if !reaches(contexts[*n], contexts[*m])? {
+                return Ok(None);
+            }
+        }
+        for (n, m) in &pairs {
+            if !arrives(&devices[*n], &devices[*m])? {
+                return Ok(None);
+            }
+        }
+        let board = Arc::new(Board::default());
+        let end = |device: &Device| {
+            Ok(Self { stream: stream_beside(device)?, board: Arc::clone(&board) })
+        };
+        devices.iter().map(end).collect::<Result<Vec<Self>>>().map(Some)
+    }
+}
+
+/// A stream beside the device's own, whose work the driver hands out before that one's.
+pub(super) fn stream_beside(device: &Device) -> Result<Arc<CudaStream>> {
+    let Some((context, _)) = device.cudarc() else {
+        return Err(Error::internal("a simulator has no streams".to_owned()));
+    };
+    context.bind_to_thread().map_err(failed("making the context current"))?;
+    let range = result::stream::get_priority_range();
+    let (_, most) = range.map_err(failed("asking for the priorities of streams"))?;
+    context.new_stream_with_priority(most).map_err(failed("creating a stream"))
+}
+
+/// Whether what one GPU fetches from another one is what lies there: that the driver says so is no proof.
+fn arrives(from: &Device, to: &Device) -> Result<bool> {
+    const LEN: usize = 1 << 16;
+    let pattern: Vec<u32> =
+        (0..LEN as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).collect();
+    let (source, target) = (from.upload_of(&pattern)?, to.alloc_of::<u32>(LEN)?);
+    let Either::Gpu(gpu) = to.backend() else { return Ok(false) };
+    let [source, room] = [&source, &target].map(|buffer| area_of::<Gpu>(buffer, 1, LEN, LEN));
+    let copied = gpu.copy_area_on(gpu.stream(), &source?, &room?);
+    Ok(copied.is_ok() && to.download(&target).is_ok_and(|found| found == pattern))
+}
+
+/// Whether a context reaches the memory of another one, and may from now on: what is allocated with the driver and what
+/// comes of its pools.
+#[allow(unsafe_code, reason = "the driver is asked for it, and cudarc has no such call")]
+fn reaches(from: &CudaContext, to: &CudaContext) -> Result<bool> {
+    let doing = || failed(format!("letting GPU {} reach GPU {}", from.ordinal(), to.ordinal()));
+    let mut can = 0;
+    // SAFETY: both are devices of contexts that are there, and the answer has its place.
+    let asked = unsafe { sys::cuDeviceCanAccessPeer(&mut can, from.cu_device(), to.cu_device()) };
+    asked.result().map_err(doing())?;
+    if can == 0 {
+        return Ok(false);
+    }
+    from.bind_to_thread().map_err(doing())?;
+    // SAFETY: the other context is there for as long as its device is, which the ranks of a world keep.
+    match unsafe { sys::cuCtxEnablePeerAccess(to.cu_ctx(), 0) }.result() {
+        Ok(()) | Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)) => {}
+        Err(DriverError(CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)) => return Ok(false),
+        Err(error) => return Err(doing()(error)),
+    }
+    if !to.has_async_alloc() {
+        return Ok(true);
+    }
+    // As the driver has it, in every version: a kind and a number, and what may be done.
+    #[repr(C)]
+    struct Access {
+        kind: CUmemLocationType,
+        device: i32,
+        may: CUmemAccess_flags,
+    }
+    let access = Access {
+        kind: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+        device: from.cu_device(),
+        may: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    let mut pool = std::ptr::null_mut();
+    // SAFETY: the pool has its place, is one of a device that is there, and the description is as the driver has it.
+    let granted = unsafe {
+        match sys::cuDeviceGetDefaultMemPool(&mut pool, to.cu_device()).result() {
+            Ok(()) => sys::cuMemPoolSetAccess(pool, (&raw const access).cast(), 1).result(),
+            error => error,
+        }
+    };
+    granted.map_err(doing())?;
+    Ok(true)
+}
+
+/// Blocks that are fetched from where they are, for one product or reduction.
+pub(crate) struct PeerTransport<'t> {
+    peers: &'t Peers,
+    collective: &'t CollectiveContext,
+    /// Where others have their parts, as far as this rank has asked.
+    others: HashMap<usize, Arc<PublishedParts>>,
+    /// What has begun and was put off, since where others have their parts may not be known yet: with what comes before it.
+    put_off: Vec<(ExchangeStart<Gpu>, Option<CudaEvent>)>,
+    /// When each exchange that is on its way is done.
+    done: HashMap<usize, CudaEvent>,
+    /// Whether it counts as busy.
+    is_busy: bool,
+}
+
+impl<'t> PeerTransport<'t> {
+    pub(crate) fn new(peers: &'t Peers, collective: &'t CollectiveContext) -> Self {
+        let (others, put_off, done) = (HashMap::new(), Vec::new(), HashMap::new());
+        Self { peers, collective, others, put_off, done, is_busy: false }
+    }
+
+    fn busy(&mut self, is_busy: bool) {
+        let board = &self.peers.board;
+        let mut busy = board.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        match (self.is_busy, is_busy) {
+            (false, true) => *busy += 1,
+            (true, false) => *busy -= 1,
+            _ => return,
+        }
+        self.is_busy = is_busy;
+        board.idle.notify_all();
+    }
+
+    /// Where another rank has its parts; from now on nothing is fetched before they are there.
+    fn published(&mut self, rank: usize) -> Result<Arc<PublishedParts>> {
+        if let Some(published) = self.others.get(&rank) {
+            return Ok(Arc::clone(published));
+        }
+        self.collective.hear(rank, Signal::Ready)?;
+        let published = self.peers.board.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let published = published.get(&(self.collective.call(), rank)).cloned();
+        let published = published
+            .ok_or_else(|| Error::internal(format!("rank {rank} says nothing of its parts")))?;
+        self.peers.stream.wait(&published.ready).map_err(failed("waiting for another GPU"))?;
+        self.others.insert(rank, Arc::clone(&published));
+        Ok(published)
+    }
+}
+
+/// An event behind all work of a stream so far.
+fn now(stream: &CudaStream) -> Result<CudaEvent> {
+    stream.record_event(None).map_err(failed("recording an event"))
+}
+
+fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+    stream.wait(event).map_err(failed("waiting for an event"))
+}
+
+impl Transport<Gpu> for PeerTransport<'_> {
+    fn start(&mut self, gpu: &Gpu, own: &[OwnBlock<Gpu>]) -> Result<()> {
+        self.busy(true);
+        let (call, number) = (self.collective.call(), self.collective.number());
+        let ready = now(gpu.stream())?;
+        wait(&self.peers.stream, &ready)?;
+        let parts =
+            own.iter().map(|own| (own.factor, own.block.clone(), own.area.clone())).collect();
+        let board = &self.peers.board;
+        let mut published = board.own.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever has come to this call is done with the one before the last.
+        published.retain(|(of, rank), _| *rank != number || of + 1 >= call);
+        published.insert((call, number), Arc::new(PublishedParts { ready, parts }));
+        drop(published);
+        let mut done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.retain(|(of, rank), _| *rank != number || of + 1 >= call);
+        drop(done);
+        self.collective.tell_all(Signal::Ready)
+    }
+
+    fn begin(&mut self, gpu: &Gpu, begun: ExchangeStart<Gpu>) -> Result<()> {
+        let behind = if begun.behind { Some(now(gpu.stream())?) } else { None };
+        self.put_off.push((begun, behind));
+        Ok(())
+    }
+
+    fn send_off(&mut self, gpu: &Gpu) -> Result<()> {
+        if self.put_off.is_empty() {
+            return Ok(());
+        }
+        // Of a rank that is lost nothing is read any more.
+        self.collective.held()?;
+        let stream = &self.peers.stream;
+        for (begun, behind) in mem::take(&mut self.put_off) {
+            let ExchangeStart { exchange, factor, transfers, .. } = begun;
+            if let Some(behind) = behind {
+                wait(stream, &behind)?;
+            }
+            for transfer in transfers {
+                match transfer {
+                    Transfer::Send { .. } => {}
+                    Transfer::Copy { from, to } => gpu.copy_area_on(stream, &from, &to)?,
+                    Transfer::Receive { from, block, to } => {
+                        let published = self.published(from)?;
+                        let has = published.parts.iter().find(|(of, ..)| *of == factor);
+                        let has = has.map(|(_, origin, area)| part(area, origin, &block));
+                        let has = has.ok_or_else(|| {
+                            Error::internal(format!("rank {from} has nothing of {factor}"))
+                        })??;
+                        gpu.copy_area_on(stream, &has, &to)?;
+                    }
+                }
+            }
+            self.done.insert(exchange, now(stream)?);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, gpu: &Gpu, exchange: usize) -> Result<()> {
+        self.send_off(gpu)?;
+        match self.done.get(&exchange) {
+            Some(done) => wait(gpu.stream(), done),
+            None => Err(Error::internal(format!("exchange {exchange} has not begun"))),
+        }
+    }
+
+    /// Waits, on the device's stream, until all ranks have fetched what they need of this one.
+    fn end(&mut self, gpu: &Gpu) -> Result<()> {
+        self.send_off(gpu)?;
+        let (call, number) = (self.collective.call(), self.collective.number());
+        let fetched = Arc::new(now(&self.peers.stream)?);
+        let board = &self.peers.board;
+        board.done.lock().unwrap_or_else(PoisonError::into_inner).insert((call, number), fetched);
+        self.collective.tell_all(Signal::Done)?;
+        for rank in 0..self.collective.ranks() {
+            if rank != number {
+                self.collective.hear(rank, Signal::Done)?;
+                // What this rank has not asked of another one it has been told nevertheless.
+                if !self.others.contains_key(&rank) {
+                    self.collective.hear(rank, Signal::Ready)?;
+                }
+            }
+            let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = done.get(&(call, rank)).cloned();
+            let done = done.ok_or_else(|| {
+                Error::internal(format!("rank {rank} is done, but says not when"))
+            })?;
+            wait(gpu.stream(), &done)?;
+        }
+        self.busy(false);
+        Ok(())
+    }
+
+    /// What this rank fetches, and what others fetch of it, comes to an end first: they have been told, and go out of the call too.
+    fn give_up(&mut self, gpu: &Gpu) {
+        /// Who is at something else, such as a compiler, is waited for so long: it reads nothing before it has noticed.
+        const LONGEST: Duration = Duration::from_secs(60);
+        // What these wait for in vain, or fail with, is told by the error that has brought us here.
+        _ = self.peers.stream.synchronize();
+        _ = gpu.synchronize();
+        self.busy(false);
+        let board = &self.peers.board;
+        let busy = board.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = board.idle.wait_timeout_while(busy, LONGEST, |busy| *busy > 0);
+        drop(left.unwrap_or_else(PoisonError::into_inner));
+        let done = board.done.lock().unwrap_or_else(PoisonError::into_inner);
+        for ((call, _), fetched) in done.iter() {
+            if *call == self.collective.call() {
+                _ = fetched.synchronize();
+            }
+        }
+    }
+}

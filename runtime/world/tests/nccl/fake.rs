@@ -1,0 +1,650 @@
+//! A library that stands for NCCL, of which `rustc` makes a shared object: it has the functions that the runtime calls, and
+//! moves bytes between pointers of one process. It knows neither devices nor streams.
+//!
+//! As NCCL's own communicators these are non-blocking: what was begun goes on while somebody asks after it, a settled
+//! exchange is one whose bytes have all been moved, and nobody is told that another rank has given up. It notes the first
+//! call that NCCL forbids (`fake_misuse`), and fails as it is told to (`fake_set`):
+//!
+//! | setting | what it does |
+//! | --- | --- |
+//! | `version` | the version that it says it is; else that of `FAKE_NCCL_VERSION` in the environment, or 22809 |
+//! | `polls` | how often it has to be asked before it is done with what is done |
+//! | `async` | the code that a communicator is always in |
+//! | `texts` | 1: there is no last error. 2: nor any text for a code. 3: both are empty |
+//! | the name of a function | the code that it returns, without doing anything |
+//! | `half` | the code that `ncclCommInitRankConfig` returns beside a communicator |
+//! | `none` | `ncclCommInitRankConfig` succeeds without a communicator |
+//! | `strange` | a communicator knows itself as another rank |
+
+use std::alloc::Distribution;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{LazyLock, Mutex, MutexGuard};
+
+const SUCCESS: c_int = 0;
+const INVALID_ARGUMENT: c_int = 4;
+const INVALID_USAGE: c_int = 5;
+const IN_PROGRESS: c_int = 7;
+
+#[repr(C)]
+pub struct UniqueId([u8; 128]);
+
+/// What 2.22 takes.
+#[repr(C)]
+pub struct Config {
+    size: usize,
+    magic: u32,
+    version: u32,
+    blocking: c_int,
+    cga_cluster_size: c_int,
+    min_ctas: c_int,
+    max_ctas: c_int,
+    net_name: *const c_char,
+    split_share: c_int,
+}
+
+#[derive(Default)]
+struct State {
+    settings: BTreeMap<String, i64>,
+    calls: BTreeMap<&'static str, i64>,
+    misuse: Option<String>,
+    ids: u64,
+    handles: usize,
+    worlds: BTreeMap<u64, World>,
+    comms: BTreeMap<usize, Comm>,
+    memory: BTreeMap<usize, Distribution>,
+}
+
+/// What has one id.
+#[derive(Default)]
+struct World {
+    ranks: c_int,
+    begun: BTreeSet<c_int>,
+    finalized: BTreeSet<c_int>,
+    /// By sender and receiver.
+    sends: BTreeMap<(c_int, c_int), VecDeque<Half>>,
+    receives: BTreeMap<(c_int, c_int), VecDeque<Half>>,
+}
+
+struct Comm {
+    world: u64,
+    rank: c_int,
+    phase: Phase,
+    /// How often it is still to be asked.
+    polls: i64,
+    /// Halves of movements that have not met the other one.
+    open: usize,
+    error: c_int,
+    /// Whether the thread that works for a group was not joined yet. Until 2.26 its state is the calling thread's.
+    has_job: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    Ready,
+    Moving,
+    Finalizing,
+    Finalized,
+}
+
+#[derive(Clone, Copy)]
+struct Half {
+    comm: usize,
+    at: usize,
+    bytes: usize,
+}
+
+enum Op {
+    Send(usize, c_int, Half),
+    Receive(usize, c_int, Half),
+    Abort(usize),
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
+
+thread_local! {
+    static GROUP: RefCell<(usize, Vec<Op>)> = const { RefCell::new((0, Vec::new())) };
+    /// The communicator for which this thread has begun a group last.
+    static JOB: RefCell<usize> = const { RefCell::new(0) };
+}
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The state at the beginning of a call, or the code that it is to fail with.
+fn enter(name: &'static str) -> Result<MutexGuard<'static, State>, c_int> {
+    let mut state = state();
+    *state.calls.entry(name).or_default() += 1;
+    match state.setting(name) {
+        0 => Ok(state),
+        code => Err(code as c_int),
+    }
+}
+
+macro_rules! enter {
+    ($name:literal) => {
+        match enter($name) {
+            Ok(state) => state,
+            Err(code) => return code,
+        }
+    };
+}
+
+impl State {
+    fn setting(&self, name: &str) -> i64 {
+        self.settings.get(name).copied().unwrap_or(0)
+    }
+
+    fn polls(&self) -> i64 {
+        self.settings.get("polls").copied().unwrap_or(2)
+    }
+
+    fn misused(&mut self, why: impl Into<String>) -> c_int {
+        self.misuse.get_or_insert(why.into());
+        INVALID_ARGUMENT
+    }
+
+    /// The phase of a communicator, if there is such a one.
+    fn phase(&mut self, comm: usize, doing: &str) -> Option<Phase> {
+        let phase = self.comms.get(&comm).map(|comm| comm.phase);
+        if phase.is_none() {
+            self.misused(format!("{doing}: there is no communicator {comm:#x}"));
+        }
+        phase
+    }
+
+    /// Whether this thread may begin a group for a communicator; it then has.
+    fn begin_job(&mut self, comm: usize) -> bool {
+        let before = JOB.with(|job| job.replace(comm));
+        if self.comms.get(&before).is_some_and(|comm| comm.has_job) {
+            self.misused("a group was begun before that of the same thread was joined");
+            return false;
+        }
+        let polls = self.polls();
+        if let Some(comm) = self.comms.get_mut(&comm) {
+            (comm.has_job, comm.polls) = (true, polls);
+        }
+        true
+    }
+
+    /// Moves what both sides of have come.
+    fn advance(&mut self, world: u64) {
+        let Some(world) = self.worlds.get_mut(&world) else { return };
+        for (pair, sends) in &mut world.sends {
+            let Some(receives) = world.receives.get_mut(pair) else { continue };
+            while let (Some(from), Some(to)) = (sends.front().copied(), receives.front().copied()) {
+                sends.pop_front();
+                receives.pop_front();
+                let fits = from.bytes == to.bytes;
+                if fits {
+                    // SAFETY: callers of `ncclSend` and `ncclRecv` vouch for both until they are told that this is done.
+                    unsafe {
+                        std::ptr::copy(from.at as *const u8, to.at as *mut u8, from.bytes);
+                    }
+                }
+                for half in [from, to] {
+                    if let Some(comm) = self.comms.get_mut(&half.comm) {
+                        comm.open -= 1;
+                        comm.error = if fits { comm.error } else { INVALID_USAGE };
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a communicator is in: as `ncclCommGetAsyncError` tells it.
+    fn ask(&mut self, handle: usize) -> c_int {
+        let Some(world) = self.comms.get(&handle).map(|comm| comm.world) else {
+            return self.misused("a communicator that is gone was asked after");
+        };
+        self.advance(world);
+        let code = self.setting("async") as c_int;
+        let (Some(comm), Some(world)) = (self.comms.get_mut(&handle), self.worlds.get(&world))
+        else {
+            return INVALID_ARGUMENT;
+        };
+        if code != SUCCESS || comm.error != SUCCESS {
+            return if code != SUCCESS { code } else { comm.error };
+        }
+        let (is_done, next) = match comm.phase {
+            Phase::Connecting => (world.begun.len() == world.ranks as usize, Phase::Ready),
+            Phase::Moving => (comm.open == 0, Phase::Ready),
+            Phase::Finalizing => (world.finalized.len() == world.ranks as usize, Phase::Finalized),
+            Phase::Ready | Phase::Finalized => return SUCCESS,
+        };
+        if !is_done {
+            return IN_PROGRESS;
+        }
+        if comm.polls > 0 {
+            comm.polls -= 1;
+            return IN_PROGRESS;
+        }
+        comm.phase = next;
+        SUCCESS
+    }
+
+    /// Takes a communicator away, with what it has not moved.
+    fn remove(&mut self, handle: usize) {
+        let Some(comm) = self.comms.remove(&handle) else {
+            self.misused("a communicator was given back twice");
+            return;
+        };
+        if let Some(world) = self.worlds.get_mut(&comm.world) {
+            for halves in world.sends.values_mut().chain(world.receives.values_mut()) {
+                halves.retain(|half| half.comm != handle);
+            }
+        }
+    }
+}
+
+/// The name of a setting.
+///
+/// # Safety
+/// It ends with a zero.
+unsafe fn name(pointer: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}
+
+/// # Safety
+/// The name ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_set(setting: *const c_char, value: i64) {
+    // SAFETY: as of this function.
+    let setting = unsafe { name(setting) };
+    state().settings.insert(setting, value);
+}
+
+/// How often a function was called; `live`: how many communicators and allocations there are, `max_ctas`: what was asked
+/// for last.
+///
+/// # Safety
+/// The name ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_get(what: *const c_char) -> i64 {
+    // SAFETY: as of this function.
+    let what = unsafe { name(what) };
+    let state = state();
+    match what.as_str() {
+        "live" => (state.comms.len() + state.memory.len()) as i64,
+        "max_ctas" => state.setting("max_ctas"),
+        name => state.calls.get(name).copied().unwrap_or(0),
+    }
+}
+
+/// Writes the first call that NCCL forbids; how many bytes.
+///
+/// # Safety
+/// There is room for so many bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fake_misuse(buffer: *mut u8, room: usize) -> usize {
+    let state = state();
+    let text = state.misuse.as_deref().unwrap_or_default();
+    let len = text.len().min(room);
+    // SAFETY: there are as many bytes in the text, and the caller vouches for the room.
+    unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), buffer, len) };
+    len
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclGetVersion(version: *mut c_int) -> c_int {
+    let state = enter!("ncclGetVersion");
+    let variable = || std::env::var("FAKE_NCCL_VERSION").ok()?.parse().ok();
+    let number = state.settings.get("version").copied().or_else(variable).unwrap_or(22809);
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { version.write(number as c_int) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclGetUniqueId(id: *mut UniqueId) -> c_int {
+    let mut state = enter!("ncclGetUniqueId");
+    state.ids += 1;
+    let mut bytes = [0xab; 128];
+    bytes[..8].copy_from_slice(&state.ids.to_le_bytes());
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { id.write(UniqueId(bytes)) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGetErrorString(code: c_int) -> *const c_char {
+    let text = match (state().setting("texts"), code) {
+        (2, _) => return std::ptr::null(),
+        (3, _) => c"",
+        (_, SUCCESS) => c"no error",
+        (_, INVALID_ARGUMENT) => c"invalid argument",
+        (_, INVALID_USAGE) => c"invalid usage",
+        (_, IN_PROGRESS) => c"in progress",
+        _ => c"unknown result code",
+    };
+    text.as_ptr()
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGetLastError(_: usize) -> *const c_char {
+    match state().setting("texts") {
+        1 | 2 => std::ptr::null(),
+        3 => c" \n".as_ptr(),
+        _ => c"fake.rs: what was wrong last\n".as_ptr(),
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommInitRankConfig(
+    out: *mut usize,
+    ranks: c_int,
+    id: UniqueId,
+    rank: c_int,
+    config: *mut Config,
+) -> c_int {
+    let mut state = enter!("ncclCommInitRankConfig");
+    // SAFETY: the caller vouches for the pointer.
+    let config = unsafe { config.read() };
+    let undefined = [config.cga_cluster_size, config.min_ctas, config.split_share];
+    let is_known = config.size == size_of::<Config>()
+        && config.magic == 0xcafe_beef
+        && config.version == 22200
+        && config.blocking == 0
+        && config.net_name.is_null()
+        && undefined == [c_int::MIN; 3];
+    if !is_known {
+        return state.misused("the config of a communicator");
+    }
+    if ranks < 1 || rank < 0 || rank >= ranks {
+        return state.misused(format!("rank {rank} of {ranks}"));
+    }
+    if state.setting("none") != 0 {
+        return SUCCESS;
+    }
+    state.settings.insert("max_ctas".to_owned(), config.max_ctas.into());
+    let mut number = [0; 8];
+    number.copy_from_slice(&id.0[..8]);
+    let number = u64::from_le_bytes(number);
+    let world = state.worlds.entry(number).or_default();
+    let agrees = (world.ranks == 0 || world.ranks == ranks) && world.begun.insert(rank);
+    world.ranks = ranks;
+    state.handles += 0x100;
+    let handle = state.handles;
+    let comm = Comm {
+        world: number,
+        rank,
+        phase: Phase::Connecting,
+        polls: 0,
+        open: 0,
+        error: if agrees { SUCCESS } else { INVALID_USAGE },
+        has_job: false,
+    };
+    state.comms.insert(handle, comm);
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { out.write(handle) };
+    if !state.begin_job(handle) {
+        return INVALID_USAGE;
+    }
+    match state.setting("half") {
+        0 => state.ask(handle),
+        code => code as c_int,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommGetAsyncError(comm: usize, code: *mut c_int) -> c_int {
+    let mut state = enter!("ncclCommGetAsyncError");
+    let found = state.ask(comm);
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { code.write(found) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommFinalize(handle: usize) -> c_int {
+    let mut state = enter!("ncclCommFinalize");
+    if state.phase(handle, "ncclCommFinalize") != Some(Phase::Ready) {
+        return state.misused("a communicator was finalized that is not ready");
+    }
+    if !state.begin_job(handle) {
+        return INVALID_USAGE;
+    }
+    if let Some(comm) = state.comms.get_mut(&handle) {
+        comm.phase = Phase::Finalizing;
+        let (world, rank) = (comm.world, comm.rank);
+        state.worlds.entry(world).or_default().finalized.insert(rank);
+    }
+    state.ask(handle)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommDestroy(handle: usize) -> c_int {
+    let mut state = enter!("ncclCommDestroy");
+    if state.phase(handle, "ncclCommDestroy") != Some(Phase::Finalized) {
+        return state.misused("a communicator was destroyed that is not finalized");
+    }
+    state.remove(handle);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclCommAbort(handle: usize) -> c_int {
+    let mut state = enter!("ncclCommAbort");
+    let in_group = GROUP.with_borrow_mut(|(depth, ops)| {
+        ops.push(Op::Abort(handle));
+        *depth > 0
+    });
+    if !in_group {
+        state.misused("a communicator was aborted outside of a group");
+        GROUP.with_borrow_mut(|(_, ops)| ops.clear());
+        state.remove(handle);
+    }
+    SUCCESS
+}
+
+/// What `ncclCommEnsureReady` does, and then a fact of the communicator.
+unsafe fn fact(
+    state: &mut State,
+    handle: usize,
+    out: *mut c_int,
+    fact: impl FnOnce(&State, &Comm) -> c_int,
+) -> c_int {
+    if state.ask(handle) != SUCCESS {
+        return state.misused("a communicator was used that is not ready");
+    }
+    if let Some(comm) = state.comms.get_mut(&handle) {
+        comm.has_job = false;
+    }
+    if let Some(comm) = state.comms.get(&handle) {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { out.write(fact(state, comm)) };
+    }
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommCount(handle: usize, count: *mut c_int) -> c_int {
+    let mut state = enter!("ncclCommCount");
+    let ranks =
+        |state: &State, comm: &Comm| state.worlds.get(&comm.world).map_or(0, |world| world.ranks);
+    // SAFETY: as of this function.
+    unsafe { fact(&mut state, handle, count, ranks) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclCommUserRank(handle: usize, rank: *mut c_int) -> c_int {
+    let mut state = enter!("ncclCommUserRank");
+    let place = |state: &State, comm: &Comm| comm.rank + state.setting("strange") as c_int;
+    // SAFETY: as of this function.
+    unsafe { fact(&mut state, handle, rank, place) }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGroupStart() -> c_int {
+    let _state = enter!("ncclGroupStart");
+    GROUP.with_borrow_mut(|(depth, _)| *depth += 1);
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclGroupEnd() -> c_int {
+    let (is_last, ops) = GROUP.with_borrow_mut(|(depth, ops)| {
+        *depth = depth.saturating_sub(1);
+        (*depth == 0, if *depth == 0 { std::mem::take(ops) } else { Vec::new() })
+    });
+    let mut state = enter!("ncclGroupEnd");
+    let mut moving = BTreeSet::new();
+    for op in ops {
+        let (is_send, (handle, peer, half)) = match op {
+            Op::Send(handle, peer, half) => (true, (handle, peer, half)),
+            Op::Receive(handle, peer, half) => (false, (handle, peer, half)),
+            Op::Abort(handle) => {
+                state.remove(handle);
+                continue;
+            }
+        };
+        let Some(comm) = state.comms.get_mut(&handle) else { continue };
+        comm.open += 1;
+        comm.phase = Phase::Moving;
+        let (world, rank) = (comm.world, comm.rank);
+        let world = state.worlds.entry(world).or_default();
+        let halves = if is_send {
+            world.sends.entry((rank, peer)).or_default()
+        } else {
+            world.receives.entry((peer, rank)).or_default()
+        };
+        halves.push_back(half);
+        moving.insert(handle);
+    }
+    if moving.len() > 1 || !is_last {
+        return state.misused("a group of several communicators, or within another one");
+    }
+    let Some(handle) = moving.first().copied() else { return SUCCESS };
+    if state.begin_job(handle) { state.ask(handle) } else { INVALID_USAGE }
+}
+
+/// Notes one half of a movement, in the group of this thread.
+fn half(
+    mut state: MutexGuard<'static, State>,
+    op: fn(usize, c_int, Half) -> Op,
+    half: Half,
+    kind: c_int,
+    peer: c_int,
+) -> c_int {
+    let handle = half.comm;
+    if state.phase(handle, "a movement") != Some(Phase::Ready) {
+        return state.misused("bytes were to be moved by a communicator that is not ready");
+    }
+    let comm = state.comms.get(&handle);
+    let ranks = comm.and_then(|comm| state.worlds.get(&comm.world)).map_or(0, |world| world.ranks);
+    if kind != 1 || half.bytes == 0 || half.at == 0 || !(0..ranks).contains(&peer) {
+        let Half { at, bytes, .. } = half;
+        return state.misused(format!("{bytes} of type {kind} at {at:#x}, with rank {peer}"));
+    }
+    GROUP.with_borrow_mut(|(depth, ops)| {
+        if *depth == 0 {
+            return state.misused("a movement outside of a group");
+        }
+        ops.push(op(handle, peer, half));
+        SUCCESS
+    })
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclSend(
+    at: usize,
+    bytes: usize,
+    kind: c_int,
+    peer: c_int,
+    comm: usize,
+    _stream: usize,
+) -> c_int {
+    half(enter!("ncclSend"), Op::Send, Half { comm, at, bytes }, kind, peer)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclRecv(
+    at: usize,
+    bytes: usize,
+    kind: c_int,
+    peer: c_int,
+    comm: usize,
+    _stream: usize,
+) -> c_int {
+    half(enter!("ncclRecv"), Op::Receive, Half { comm, at, bytes }, kind, peer)
+}
+
+/// The ranks of a communicator's world, and which one it is.
+fn place(handle: usize) -> (c_int, c_int) {
+    let state = state();
+    let comm = state.comms.get(&handle);
+    comm.map_or((0, 0), |comm| (state.worlds.get(&comm.world).map_or(0, |w| w.ranks), comm.rank))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclAllGather(
+    from: usize,
+    to: usize,
+    bytes: usize,
+    kind: c_int,
+    comm: usize,
+    _stream: usize,
+) -> c_int {
+    drop(enter!("ncclAllGather"));
+    for peer in 0..place(comm).0 {
+        let place = to + peer as usize * bytes;
+        let sent = half(state(), Op::Send, Half { comm, at: from, bytes }, kind, peer);
+        let received = half(state(), Op::Receive, Half { comm, at: place, bytes }, kind, peer);
+        if (sent, received) != (SUCCESS, SUCCESS) {
+            return INVALID_ARGUMENT;
+        }
+    }
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclBroadcast(
+    from: usize,
+    to: usize,
+    bytes: usize,
+    kind: c_int,
+    root: c_int,
+    comm: usize,
+    _stream: usize,
+) -> c_int {
+    drop(enter!("ncclBroadcast"));
+    let (ranks, rank) = place(comm);
+    let mut code = half(state(), Op::Receive, Half { comm, at: to, bytes }, kind, root);
+    for peer in (0..ranks).filter(|_| rank == root) {
+        code = code.max(half(state(), Op::Send, Half { comm, at: from, bytes }, kind, peer));
+    }
+    code
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ncclMemAlloc(out: *mut *mut c_void, bytes: usize) -> c_int {
+    let mut state = enter!("ncclMemAlloc");
+    let Ok(layout) = Distribution::from_size_align(bytes, 256) else { return 1 };
+    if bytes == 0 {
+        return state.misused("an allocation of nothing");
+    }
+    // SAFETY: it is of more than no bytes.
+    let pointer = unsafe { std::alloc::alloc(layout) };
+    if pointer.is_null() {
+        return 1;
+    }
+    state.memory.insert(pointer as usize, layout);
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { out.write(pointer.cast()) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn ncclMemFree(pointer: *mut c_void) -> c_int {
+    let mut state = enter!("ncclMemFree");
+    let Some(layout) = state.memory.remove(&(pointer as usize)) else {
+        return state.misused("memory was freed that is none");
+    };
+    // SAFETY: it was allocated with this layout.
+    unsafe { std::alloc::dealloc(pointer.cast(), layout) };
+    SUCCESS
+}

@@ -1,0 +1,136 @@
+//! What ranks have otherwise than others, or ask for in vain, is the same error on all of them, and the world goes on.
+
+use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
+use gemm_world::{
+    Distribution, Distributions, Error, Machine, OnRank, Rank, Result, Schedule, Sharded, Strategy,
+    World, WorldError,
+};
+
+/// The error that each of three ranks gets, after which they meet once more.
+fn errors(wrong: impl Fn(&mut Rank) -> Result<()> + Sync) -> Vec<WorldError> {
+    let all = World::simulated(3).expect("a world").run(|rank| {
+        let error = wrong(rank).expect_err("it cannot be");
+        rank.barrier()?;
+        match error {
+            Error::World(error) => Ok(error),
+            other => panic!("{other}"),
+        }
+    });
+    let all = all.expect("all go on");
+    assert!(all.windows(2).all(|two| two[0] == two[1]), "{all:?}");
+    all
+}
+
+fn upload(rank: &Rank, distribution: &str) -> Result<Sharded> {
+    let distribution: Distribution = distribution.parse().expect("a layout");
+    rank.upload(&distribution, &vec![1.0; distribution.rows * distribution.cols])
+}
+
+/// All inputs of a reduction are dealt out alike, and as on all other ranks: each of them.
+#[test]
+fn inputs_of_reductions_are_dealt_out_alike() {
+    let dot = ReduceKernel::<(f32, f32), f32>::new(
+        "map: |x, y| x * y, block: 32, run: 32".parse().expect("a line"),
+    );
+    let dot = dot.expect("a kernel");
+    let [even, other] = ["1x192 cols/32", "1x192 cols[32,96,64]"];
+    for distributions in [[even, other], [other, even]] {
+        let found = errors(|rank| {
+            let (x, y) = (upload(rank, distributions[0])?, upload(rank, distributions[1])?);
+            dot.on(rank).run((&x, &y)).map(|_| ())
+        });
+        let WorldError::Impossible { what, .. } = &found[0] else { panic!("{found:?}") };
+        assert!(distributions.iter().all(|distribution| what.contains(distribution)), "{what}");
+    }
+    // On one rank the one, or the other one, is dealt out otherwise.
+    for at in [0, 1] {
+        let found = errors(|rank| {
+            let mut distributions = [even; 2];
+            distributions[at] = if rank.number() == 1 { other } else { even };
+            let (x, y) = (upload(rank, distributions[0])?, upload(rank, distributions[1])?);
+            dot.on(rank).run((&x, &y)).map(|_| ())
+        });
+        let WorldError::Mismatch { rank: 1, has, other: 0, others, .. } = &found[0] else {
+            panic!("{found:?}")
+        };
+        assert!(has.contains(other) && !others.contains(other), "{has}, {others}");
+    }
+}
+
+/// What is gathered is of the same layout on all ranks, though parts may have as many elements in another one.
+#[test]
+fn what_is_gathered_is_dealt_out_alike() {
+    let found = errors(|rank| {
+        let part = upload(rank, if rank.number() == 2 { "6x6 rows" } else { "6x6 cols" })?;
+        rank.gather(&part, 0).map(|_| ())
+    });
+    assert!(matches!(found[0], WorldError::Mismatch { rank: 2, other: 0, .. }), "{found:?}");
+    let found = errors(|rank| {
+        let part = upload(rank, "6x6 rows")?;
+        rank.gather(&part, usize::from(rank.number() == 1)).map(|_| ())
+    });
+    assert!(matches!(found[0], WorldError::Mismatch { rank: 1, other: 0, .. }), "{found:?}");
+}
+
+#[test]
+fn nothing_is_gathered_at_a_rank_that_is_not_there() {
+    for at in [3, 4, usize::MAX] {
+        let found = errors(|rank| {
+            let part = upload(rank, "6x6 rows")?;
+            rank.gather(&part, at).map(|_| ())
+        });
+        let WorldError::Impossible { what, need } = &found[0] else { panic!("{found:?}") };
+        assert_eq!(*what, format!("rank {at}"));
+        assert!(need.contains("3 ranks"), "{need}");
+    }
+    let found = World::simulated(3).expect("a world").run(|rank| {
+        let part = upload(rank, "6x6 rows")?;
+        rank.gather(&part, 2)
+    });
+    assert_eq!(found.expect("the last one is there")[2], Some(vec![1.0; 36]));
+}
+
+/// Where rows of A or columns of B that are scaled as wholes come in parts, all of it is there before anything is multiplied: each
+/// rank is asked once for all its numbers.
+#[test]
+fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
+    const LINE: &str = "tile: 64x16x32, arith: f16x3, mma: wgmma, pitched";
+    let n = 48;
+    for (lies, a, b, is_late) in [
+        ("nn", Distribution::cols(n, n), Distribution::cols(n, n), true),
+        ("nn", Distribution::rows(n, n), Distribution::rows(n, n), true),
+        ("nn", Distribution::rows(n, n), Distribution::cols(n, n), false),
+        // As they are stored.
+        ("tn", Distribution::cols(n, n), Distribution::cols(n, n), false),
+        ("tn", Distribution::rows(n, n), Distribution::cols(n, n), true),
+        ("nt", Distribution::rows(n, n), Distribution::rows(n, n), false),
+        ("nt", Distribution::rows(n, n), Distribution::cols(n, n), true),
+    ] {
+        let spec: SgemmSpec = format!("layout: {lies}, {LINE}").parse().expect("a line");
+        let kernel = SgemmKernel::new(spec.clone()).expect("a kernel");
+        for strategy in [Strategy::Rotate, Strategy::Gather { parts: 2 }] {
+            let c = Distribution::rows(n, n);
+            let launches = World::simulated(3).expect("a world").run(|rank| {
+                let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
+                let mut c = rank.alloc(&c)?;
+                kernel.on(rank).strategy(strategy).launch(&a, &b, &mut c)
+            });
+            let [of_a, of_b] = [(spec.layout.transposes_a(), &a), (spec.layout.transposes_b(), &b)]
+                .map(
+                    |(is_turned, distribution)| {
+                        if is_turned { distribution.t() } else { distribution.clone() }
+                    },
+                );
+            let distributions = Distributions { a: of_a, b: of_b, c: c.clone() };
+            let strategy = if is_late { Strategy::Sequential } else { strategy };
+            let expected = Schedule::new(distributions, 3, strategy).expect("a schedule");
+            for launch in launches.expect("they multiply") {
+                assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {strategy}");
+                // What is predicted of it is of its arithmetic.
+                let machine = Machine::h200_nccl().computing(&spec);
+                assert_eq!(launch.estimate, expected.estimate(&machine));
+                assert_ne!(launch.estimate, expected.estimate(&Machine::h200_nccl()));
+            }
+        }
+    }
+}
