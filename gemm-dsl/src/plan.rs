@@ -12,8 +12,8 @@ use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{BlockFold, Blocks, Part, ReducePlan, Share, Types};
 pub use sgemm::{
-    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MatrixPlan, NaivePlan, OperandPlan,
-    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TensorPlan, TiledPlan, Walk, WarpTile,
+    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MmaPlan, NaivePlan, OperandPlan,
+    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile, WgmmaPlan,
 };
 pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
 

@@ -47,10 +47,10 @@ impl Programs {
     }
 
     /// The program that makes planes of a B that lies row by row, or column by column.
-    pub(crate) fn planes_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
+    pub(crate) fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("planes", &name, || {
-            let program = SgemmSpec::planes_of_b(arith, by_column)?;
+            let program = SgemmSpec::splits_of_b(arith, by_column)?;
             Ok(Prepared::new(program, Vec::new()))
         })
     }
@@ -129,7 +129,7 @@ impl Prepared {
             [true, true] => &self.given[2],
         };
         if kept.get().is_none() {
-            let program = self.spec::<SgemmSpec>().program_given(planes)?;
+            let program = self.spec::<SgemmSpec>().program_with_splits(planes)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
             // Of two threads that make it the first one's is kept.
             _ = kept.set(made);

@@ -67,7 +67,7 @@ pub(super) fn flag(b: &mut KernelBuilder) -> Access {
 impl Tickets {
     /// Tickets that are counted in `word`; the block learns by the [`flag`] that it is the last. `first_thread`
     /// holds for one thread of the block.
-    pub(super) fn new((word, is_last): (Access, Access), blocks: Expr, first_thread: Expr) -> Self {
+    pub(super) fn new(word: Access, is_last: Access, blocks: Expr, first_thread: Expr) -> Self {
         Self { word, blocks, is_last, first_thread, meet: None }
     }
 

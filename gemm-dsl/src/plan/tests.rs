@@ -62,7 +62,7 @@ proptest! {
         prop_assert!(plan.shared_bytes() <= LARGEST.shared_per_block);
         let tiled = match plan.shape() {
             Shape::Tiled(tiled) => tiled,
-            Shape::Tensor(tensor) => {
+            Shape::Wgmma(tensor) => {
                 prop_assert_eq!(tensor.holders() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
                 // Who asks for more registers than a block has waits for ever.
                 let [few, many] = tensor.registers().unwrap_or([0; 2]);

@@ -223,7 +223,7 @@ impl Finish<'_> {
     fn by_tickets(&self, b: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
         let (word, first_thread) = (self.ticket(), self.place.is_first_thread());
         let tickets =
-            Tickets::new((word, tickets::flag(b)), self.split().blocks.clone(), first_thread);
+            Tickets::new(word, tickets::flag(b), self.split().blocks.clone(), first_thread);
         self.fold_team(b, team, kept, To::Counted(&tickets));
         if self.place.columns().is_some() {
             tickets.take_for_all(b);

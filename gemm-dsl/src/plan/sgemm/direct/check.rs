@@ -1,11 +1,12 @@
 //! What a product must satisfy whose threads hold tiles of C and that stages nothing.
 
-use super::super::direct::{DirectPlan, lanes_of_sum, shared, step};
+use super::{DirectPlan, lanes_of_sum, shared, step};
 use crate::error::direct as error;
 use crate::error::resources;
 use crate::ir::Variant;
 use crate::plan::Faults;
-use crate::plan::sgemm::shared_memory::{Registers, blocks_by_shared};
+use crate::plan::sgemm::registers::Registers;
+use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::SgemmSpec;
 
 /// What the other keys of a product without a tile rest on: each acts on its own kind.

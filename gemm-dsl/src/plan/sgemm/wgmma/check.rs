@@ -1,12 +1,12 @@
 //! What a product must satisfy whose warpgroups ask tensor cores.
 
+use super::WgmmaDraft;
 use crate::error::{SpecError, resources, tensor as error};
-use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
+use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
-use crate::plan::sgemm::check::resources as of_block;
 use crate::plan::sgemm::mma;
+use crate::plan::sgemm::occupancy::{resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::plan::sgemm::wgmma::{TensorDraft, elem};
 use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 
@@ -63,7 +63,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         faults.require(alone, error::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
-    let size = elem(format).size();
+    let size = Elem::from_format(format).size();
     let rows: Vec<u32> =
         TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
     faults.require(rows.contains(&tile.k), || error::row_of_tile(spec.arith, tile, &rows));
@@ -71,8 +71,8 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 }
 
 /// What a block needs, and the geometry if it has as much.
-pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<TensorDraft> {
-    of_block::resident_blocks(spec, faults);
+pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
+    resident_blocks(spec, faults);
     let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
@@ -82,15 +82,15 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(too_much_shared(spec, tile, &sum));
         return None;
     }
-    let draft = TensorDraft::new(spec, tile)?;
+    let draft = WgmmaDraft::new(spec, tile)?;
     let plan = draft.look();
     let threads = plan.threads();
     if threads > BLOCK_THREADS {
         faults.0.push(error::threads(tile, plan));
         return None;
     }
-    of_block::resident_threads(spec, threads.into(), faults);
-    of_block::resident_shared(spec, &sum, faults);
+    resident_threads(spec, threads.into(), faults);
+    resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.blocks_per_sm;
         let warps = u64::from(threads / WARP) * u64::from(blocks);
