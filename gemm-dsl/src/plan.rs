@@ -126,18 +126,18 @@ fn check_name(name: Option<&str>, faults: &mut Faults) {
 }
 
 /// A spec whose soundness can be asked for.
-pub(crate) trait Checked: Table {
+pub(crate) trait HasPlan: Table {
     /// Whether it has a plan.
     fn check(&self) -> Result<(), SpecErrors>;
 }
 
-impl Checked for ReduceSpec {
+impl HasPlan for ReduceSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         self.plan().map(drop)
     }
 }
 
-impl Checked for SgemmSpec {
+impl HasPlan for SgemmSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         self.plan().map(drop)
     }

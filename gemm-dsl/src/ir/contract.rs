@@ -28,7 +28,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use bind::{Arguments, Array, Axis, Call, Mapped, Place, Region};
+pub use bind::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, Region};
 pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};

@@ -1,6 +1,6 @@
 //! Matrix instructions of four warps, whose operands lie in shared memory (`wgmma`).
 
-use super::tensor_map::{Rows, TensorSwizzle};
+use super::tensor_map::{BoxRows, TensorSwizzle};
 use super::{Access, Buffer, BufferId, Expr, Kernel};
 use crate::target::tensor_core::Format;
 
@@ -87,7 +87,7 @@ pub struct Descriptor {
 impl Descriptor {
     /// That of a shared array, if one can say how it lies.
     pub fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
-        let swizzle = Rows::of(k, buffer)?.swizzle;
+        let swizzle = BoxRows::of(k, buffer)?.swizzle;
         Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
     }
 

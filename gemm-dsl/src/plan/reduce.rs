@@ -170,7 +170,8 @@ impl ReduceSpec {
 }
 
 /// How many elements a round has.
-fn elements((threads, items, vector): (u32, u32, u32)) -> u64 {
+fn elements(round: (u32, u32, u32)) -> u64 {
+    let (threads, items, vector) = round;
     u64::from(threads) * u64::from(items) * u64::from(vector)
 }
 

@@ -18,16 +18,16 @@ const MAP_STRIDE: u64 = 1 << 40;
 
 /// An array as a launch passes it to a buffer parameter.
 #[derive(Clone, Copy, Debug)]
-pub struct Array<'a> {
+pub struct BoundArray<'a> {
     /// What the caller calls it.
     pub name: &'a str,
     /// What its elements are.
     pub elem: Elem,
     /// Where it lies, or each array of a list.
-    pub place: Place<'a>,
+    pub place: ArrayPlace<'a>,
     /// Its shape, outermost dimension first; of a list, that of each array. Without one it lies as the
     /// kernel says.
-    pub axes: Option<&'a [Axis]>,
+    pub axes: Option<&'a [ArrayAxis]>,
 }
 
 /// Consecutive elements.
@@ -41,26 +41,26 @@ pub struct Region {
 
 /// Where what is bound to a parameter lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
+pub enum ArrayPlace<'a> {
     /// One array.
     One(Region),
     /// The arrays of a list.
     List(&'a [Region]),
 }
 
-impl Place<'_> {
+impl ArrayPlace<'_> {
     /// Where each array lies.
     fn stretches(&self) -> &[Region] {
         match self {
-            Place::One(stretch) => std::slice::from_ref(stretch),
-            Place::List(stretches) => stretches,
+            ArrayPlace::One(stretch) => std::slice::from_ref(stretch),
+            ArrayPlace::List(stretches) => stretches,
         }
     }
 }
 
 /// One dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
+pub struct ArrayAxis {
     /// The number of elements along it.
     pub extent: u64,
     /// The distance between two neighbours, in elements.
@@ -75,7 +75,7 @@ pub struct Arguments<'a> {
     /// The bits of the caller's numbers, zero-extended.
     pub arguments: &'a [u64],
     /// The arrays.
-    pub arrays: &'a [(Operand, Array<'a>)],
+    pub arrays: &'a [(Operand, BoundArray<'a>)],
 }
 
 /// A launch that satisfies the contract.
@@ -86,12 +86,12 @@ pub struct Call {
     /// Blocks along x, y and z.
     pub grid: [u32; 3],
     /// The arrays that tensor maps stand for, in the order of the parameters.
-    pub maps: Vec<Mapped>,
+    pub maps: Vec<MappedArray>,
 }
 
 /// What a tensor map says of the array of a launch, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
+pub struct MappedArray {
     /// Which of the buffer parameters it is.
     pub position: usize,
     /// The extents, outermost first.
@@ -129,7 +129,7 @@ impl Contract {
                         Source::Argument(n) => given.arguments.get(n).copied(),
                     };
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Arguments, 0)
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
                     })?
                 }
             });
@@ -143,7 +143,7 @@ impl Contract {
     /// As [`Contract::bind`].
     pub fn bind_in_order(
         &self,
-        arrays: &[Array<'_>],
+        arrays: &[BoundArray<'_>],
         scalars: &[u64],
     ) -> Result<Call, ContractError> {
         let mut given = scalars.iter();
@@ -154,7 +154,7 @@ impl Contract {
                 Parameter::Scalar { source, .. } => {
                     let value = given.next().copied();
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Arguments, 0)
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
                     })?
                 }
             });
@@ -166,7 +166,7 @@ impl Contract {
     fn check<'a>(
         &self,
         scalars: Vec<u64>,
-        find: impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+        find: impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<Call, ContractError> {
         // Extents and strides; what the caller passes takes no part in any rule.
         let mut values = Vec::with_capacity(scalars.len());
@@ -191,7 +191,7 @@ impl Contract {
         }
         for (position, array) in self.arrays().enumerate() {
             let bound = find(array, position).ok_or_else(|| {
-                self.unmet(self.array(array.operand, &array.name), Need::Arguments, 0)
+                self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
             })?;
             if !array.takes(bound.elem) {
                 let subject = self.array(array.operand, bound.name);
@@ -250,9 +250,9 @@ impl Contract {
         &self,
         array: &ArrayParameter,
         position: usize,
-        bound: &Array<'_>,
+        bound: &BoundArray<'_>,
         values: &[Option<u64>],
-    ) -> Result<Mapped, ContractError> {
+    ) -> Result<MappedArray, ContractError> {
         let (operand, size) = (array.operand, u64::from(array.elem.size()));
         for stretch in bound.place.stretches() {
             let beyond = stretch.address % MAP_BYTES;
@@ -286,16 +286,18 @@ impl Contract {
             extents.push(extent);
             strides.push(stride);
         }
-        Ok(Mapped { position, extents, strides })
+        Ok(MappedArray { position, extents, strides })
     }
 
     /// The rule of lists: what is one and what is not.
-    fn listed(&self, array: &ArrayParameter, bound: &Array<'_>) -> Result<(), ContractError> {
+    fn listed(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
-            (None, Place::One(_)) | (Some(_), Place::List(_)) => Ok(()),
-            (None, Place::List(list)) => Err(self.unmet(subject(), Need::One, list.len() as i128)),
-            (Some(_), Place::One(_)) => Err(self.unmet(subject(), Need::List, 1)),
+            (None, ArrayPlace::One(_)) | (Some(_), ArrayPlace::List(_)) => Ok(()),
+            (None, ArrayPlace::List(list)) => {
+                Err(self.unmet(subject(), Need::One, list.len() as i128))
+            }
+            (Some(_), ArrayPlace::One(_)) => Err(self.unmet(subject(), Need::List, 1)),
         }
     }
 
@@ -303,10 +305,12 @@ impl Contract {
     fn count(
         &self,
         array: &ArrayParameter,
-        bound: &Array<'_>,
+        bound: &BoundArray<'_>,
         values: &[Option<u64>],
     ) -> Result<(), ContractError> {
-        let (Some(count), Place::List(list)) = (&array.count, bound.place) else { return Ok(()) };
+        let (Some(count), ArrayPlace::List(list)) = (&array.count, bound.place) else {
+            return Ok(());
+        };
         let subject = || self.array(array.operand, bound.name);
         let count = self.value(count, values, subject)?;
         if list.len() as u64 == count {
@@ -319,7 +323,7 @@ impl Contract {
     fn strides(
         &self,
         array: &ArrayParameter,
-        bound: &Array<'_>,
+        bound: &BoundArray<'_>,
         values: &[Option<u64>],
     ) -> Result<(), ContractError> {
         let Some(axes) = bound.axes else { return Ok(()) };
@@ -395,7 +399,7 @@ impl Contract {
         &self,
         requirement: &Requirement,
         values: &[Option<u64>],
-        find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+        find: &impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<(), ContractError> {
         let scalar = |s: Scalar| {
             let value = values.get(s.param).copied().flatten();
@@ -496,7 +500,7 @@ impl Contract {
     fn subject<'a>(
         &self,
         source: Source,
-        find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+        find: &impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Subject {
         match source {
             Source::Extent(extent) => Subject::Extent(extent),
@@ -544,7 +548,7 @@ fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
 
 /// The distance between neighbours along a dimension. Where there are no two of them it is nobody's
 /// business, and 0 suits every kernel.
-fn stride(axes: &[Axis], dim: usize) -> Option<u64> {
+fn stride(axes: &[ArrayAxis], dim: usize) -> Option<u64> {
     let axis = axes.get(dim)?;
     let none = axis.extent <= 1 || axes.iter().any(|axis| axis.extent == 0);
     Some(if none { 0 } else { axis.stride })

@@ -108,7 +108,7 @@ impl Between {
 #[non_exhaustive]
 pub enum Need {
     /// That there is one.
-    Arguments,
+    Given,
     /// An address that is a multiple of `bytes`; the value found is the remainder.
     Aligned {
         /// The alignment.
@@ -162,7 +162,7 @@ impl fmt::Display for ContractError {
         let Self { kernel, subject, need, value } = self;
         write!(f, "kernel `{kernel}` needs ")?;
         match (subject, need) {
-            (_, Need::Arguments) => write!(f, "{subject}, which the launch does not give"),
+            (_, Need::Given) => write!(f, "{subject}, which the launch does not give"),
             (_, Need::Defined(reason)) => {
                 write!(f, "{subject}, but {reason}. Use smaller extents")
             }

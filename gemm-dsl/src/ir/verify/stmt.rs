@@ -1,13 +1,13 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
-use super::{Check, Checked, constant, require, sync};
+use super::{Verifier, VerifyResult, constant, require, sync};
 use crate::ir::{
     Access, BufferLayout, Change, Elem, Expr, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var,
 };
 use crate::target::arch::WARP;
 
-impl Check<'_> {
-    pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
+impl Verifier<'_> {
+    pub(super) fn block(&mut self, block: &[Stmt]) -> VerifyResult {
         let outer = self.block;
         self.block = (self.visible.len(), self.registers.len());
         for stmt in block {
@@ -19,14 +19,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn declare(&mut self, var: Var, value: &Expr) -> Checked {
+    fn declare(&mut self, var: Var, value: &Expr) -> VerifyResult {
         let ty = self.ty(value)?;
         self.shows(var, value)?;
         self.declare_of(var, ty)
     }
 
     /// In C a name stands for what is declared from its own declaration on: the value cannot be made of what it hides.
-    fn shows(&self, var: Var, value: &Expr) -> Checked {
+    fn shows(&self, var: Var, value: &Expr) -> VerifyResult {
         let name = self.k.vars.get(var.id).map(|decl| &decl.name);
         let mut hides = false;
         value.visit(&mut |e| {
@@ -40,7 +40,7 @@ impl Check<'_> {
         require(!hides, || format!("{} is made of what it hides", name.map_or("", |name| name)))
     }
 
-    pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> Checked {
+    pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> VerifyResult {
         let decl = self.k.vars.get(var.id).ok_or("a variable has no declaration")?;
         let name = &decl.name;
         require(self.declared.insert(var.id), || format!("{name} is declared twice"))?;
@@ -51,14 +51,14 @@ impl Check<'_> {
     }
 
     /// A block declares a name once; an inner block may hide it.
-    pub(super) fn unclaimed(&self, name: &str) -> Checked {
+    pub(super) fn unclaimed(&self, name: &str) -> VerifyResult {
         let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
         let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
             || arrays.iter().any(|b| self.k.buffers[b.id].name == name);
         require(!clash, || format!("{name} is declared twice in a block"))
     }
 
-    pub(super) fn stmt(&mut self, stmt: &Stmt) -> Checked {
+    pub(super) fn stmt(&mut self, stmt: &Stmt) -> VerifyResult {
         match stmt {
             Stmt::Let { var, value } => self.declare(*var, value),
             Stmt::Mut { var, value } => {
@@ -191,14 +191,14 @@ impl Check<'_> {
         }
     }
 
-    fn whole_warps(&self) -> Checked {
+    fn whole_warps(&self) -> VerifyResult {
         require(self.k.geometry.threads().is_multiple_of(WARP), || {
             "a matrix instruction in a warp that is not whole".into()
         })
     }
 
     /// What a lane holds of matrices: so many elements, the last dimensions of a register array.
-    fn fragment(&self, first: &Access, elem: Elem, count: usize) -> Checked {
+    fn fragment(&self, first: &Access, elem: Elem, count: usize) -> VerifyResult {
         let ty = self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;

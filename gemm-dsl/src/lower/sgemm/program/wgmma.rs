@@ -4,7 +4,7 @@
 
 use super::{Bindings, accepts_splits};
 use crate::ir::contract::{Contract, Parameter};
-use crate::ir::program::{Fill, KernelId, Launch, Program, Slot, Step};
+use crate::ir::program::{KernelId, Launch, Program, Slot, Step, TempFill};
 use crate::ir::{
     Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, VerifiedKernel,
     VerifiedProgram,
@@ -130,14 +130,14 @@ fn without_lines(
     let none = || Expr::U64(0);
     let matrix = [[none(), terms.clone()], [terms.clone(), none()]][nth].clone();
     let mut slots = vec![
-        (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, Fill::Kept)),
+        (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, TempFill::Kept)),
         (
             workspace::SPLITS[nth],
             program.temp("no planes", t.elem(), splits::dims(t, &none(), terms, None)),
         ),
     ];
     if t.arith().is_scaled() {
-        let row_max = program.temp_of("no lines", Elem::U32, [none()], Fill::Kept);
+        let row_max = program.temp_of("no lines", Elem::U32, [none()], TempFill::Kept);
         slots.push((workspace::ROW_MAX[nth], row_max));
     }
     slots

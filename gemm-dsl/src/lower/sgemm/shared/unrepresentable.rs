@@ -3,7 +3,7 @@
 //! tensor cores compute is then not stored, and one in `f32` behind it is: what is launched is the same, and no host
 //! asks.
 
-use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, MemoryOrder, Operand, Scope, Special,
     Var,
@@ -13,7 +13,7 @@ use crate::lower::tickets::{self, Tickets};
 
 /// Both in a program; the word is what the kernels before the one in `f32` take.
 pub(crate) fn slots(program: &mut Program) -> [(Operand, Slot); 2] {
-    let word = program.temp_of("lost", Elem::U32, [1u64.into()], Fill::Kept);
+    let word = program.temp_of("lost", Elem::U32, [1u64.into()], TempFill::Kept);
     [(UNREPRESENTABLE, word), (UNREPRESENTABLE_TICKETS, tickets::slot(program, 1u64.into()))]
 }
 

@@ -5,7 +5,7 @@
 //! A greatest number is kept as the bits of its magnitude, which are in the order of the magnitudes. What is no number, or
 //! so small that its factor would be none of `f32`, no line holds.
 
-use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
     MemoryOrder, Scope, Special, Unroll, Var, VerifiedKernel,
@@ -42,7 +42,7 @@ pub(crate) fn slots(
         let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
         match given[nth] {
             true => program.input(names[nth], Elem::U32, dims),
-            false => program.temp_of(names[nth], Elem::U32, dims, Fill::Kept),
+            false => program.temp_of(names[nth], Elem::U32, dims, TempFill::Kept),
         }
     })
 }
