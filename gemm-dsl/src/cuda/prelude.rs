@@ -1,10 +1,9 @@
 //! What stands before the body: head comment, device functions, constants, signature, shared arrays.
 
-use super::asynchronous;
-use super::cluster;
-use super::expr::{element_type, text, ty};
-use super::helper;
+use super::expr::text;
+use super::helper::{self, asynchronous, cluster};
 use super::stmt::{self, declaration, extents};
+use super::types::{element_type, ty};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{

@@ -2,12 +2,22 @@
 
 use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
-use crate::lower::sgemm::shared::accumulators::{AccumulatorIndex, Accumulators, partial_sums};
+use crate::lower::sgemm::shared::accumulators::{
+    AccumulatorIndex, Accumulators, MmaAccumulators, partial_sums,
+};
 use crate::lower::sgemm::shared::copy::name_of;
 use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::plan::Axis;
 use crate::spec::Order;
+
+/// Declares the accumulators of a staged kernel, all zero.
+pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
+    match &tiled.mma {
+        None => Accumulators::zeroed(b, [&tiled.rows, &tiled.cols], tiled.plan.partials()),
+        Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
+    }
+}
 
 /// The fragments of A and B that one k step multiplies.
 struct Fragments {

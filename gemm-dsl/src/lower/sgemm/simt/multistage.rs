@@ -3,8 +3,7 @@
 //! and tells that the buffer to be filled next has been read.
 
 use super::async_copy::{AsyncCopies, CopyCondition};
-use super::fragment::FragmentPair;
-use super::pipeline::accumulators;
+use super::fragment::{FragmentPair, accumulators};
 use crate::ir::{Change, Const, Expr, For, KernelBuilder, Stmt, Unroll, Var};
 use crate::lower::sgemm::mma::{self, MmaContext};
 use crate::lower::sgemm::shared::accumulators::Accumulators;

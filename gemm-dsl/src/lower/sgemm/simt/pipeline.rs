@@ -5,22 +5,14 @@
 //! is read by vectors the last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
 //! one tile and brings in the next.
 
-use super::fragment::multiply;
+use super::fragment::{accumulators, multiply};
 use super::load::Loads;
 use super::multistage;
 use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
-use crate::lower::sgemm::shared::accumulators::{Accumulators, MmaAccumulators};
+use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::Pipeline;
-
-/// Declares the accumulators of a staged kernel, all zero.
-pub(super) fn accumulators(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
-    match &tiled.mma {
-        None => Accumulators::zeroed(b, [&tiled.rows, &tiled.cols], tiled.plan.partials()),
-        Some(warp) => Accumulators::from_mma(MmaAccumulators::declare(b, tiled, warp)),
-    }
-}
 
 /// Multiplies all tiles.
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
