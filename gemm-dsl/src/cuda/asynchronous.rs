@@ -16,13 +16,7 @@ pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     let k: &Kernel = out.kernel;
     match stmt {
         Stmt::Mbarrier(Mbarrier { at, op: done }) => {
-            let more = match done {
-                MbarrierOp::Arrive => String::new(),
-                MbarrierOp::Init { count: e }
-                | MbarrierOp::ArriveRemote { block: e, order: _ }
-                | MbarrierOp::ArriveExpect { bytes: e }
-                | MbarrierOp::Wait { parity: e } => format!(", {}", text(k, e)),
-            };
+            let more = done.operand().map_or_else(String::new, |e| format!(", {}", text(k, e)));
             let name = match done {
                 MbarrierOp::Wait { .. } => wait(cluster::hears_others(k, at.barriers)),
                 done => op(done),
@@ -69,7 +63,7 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
 
 /// The descriptor of a tile, by the place where its first row begins: the hardware swizzles what it reads by itself.
 fn operand(k: &Kernel, first: &Access) -> String {
-    let descriptor = Descriptor::of(k, &k[first.buffer]).map(|d| descriptor(d.swizzle));
+    let descriptor = Descriptor::from_buffer(k, &k[first.buffer]).map(|d| descriptor(d.swizzle));
     let descriptor = descriptor.unwrap_or_default();
     format!("{descriptor}(&{})", indexed(k, first.buffer, &first.index))
 }

@@ -86,8 +86,8 @@ pub struct Descriptor {
 
 impl Descriptor {
     /// That of a shared array, if one can say how it lies.
-    pub fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
-        let swizzle = BoxRows::of(k, buffer)?.swizzle;
+    pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+        let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
         Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
     }
 

@@ -99,7 +99,7 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((Family, u8)
         }
         Stmt::Wgmma(of) => {
             for access in [&of.a, &of.b] {
-                if let Some(descriptor) = Descriptor::of(k, &k[access.buffer]) {
+                if let Some(descriptor) = Descriptor::from_buffer(k, &k[access.buffer]) {
                     note((Family::Descriptor, 0), descriptor_definition(descriptor));
                 }
             }

@@ -1,10 +1,11 @@
 //! How arguments are bound to a kernel: by name or in order, by one check.
 
+use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
 use super::{
     ArrayParameter, Between, Contract, ContractError, Need, Parameter, Requirement, Source, Subject,
 };
-use super::{Extent, Operand, Rule};
-use crate::ir::{Elem, HostError, Scalar, Ty};
+use super::{Operand, Rule};
+use crate::ir::{HostError, Scalar, Ty};
 
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
@@ -15,97 +16,6 @@ const MAP_BYTES: u64 = 16;
 const MAP_EXTENT: u64 = 1 << 32;
 /// Bytes that distances in it are less than.
 const MAP_STRIDE: u64 = 1 << 40;
-
-/// An array as a launch passes it to a buffer parameter.
-#[derive(Clone, Copy, Debug)]
-pub struct BoundArray<'a> {
-    /// What the caller calls it.
-    pub name: &'a str,
-    /// What its elements are.
-    pub elem: Elem,
-    /// Where it lies, or each array of a list.
-    pub place: ArrayPlace<'a>,
-    /// Its shape, outermost dimension first; of a list, that of each array. Without one it lies as the
-    /// kernel says.
-    pub axes: Option<&'a [ArrayAxis]>,
-}
-
-/// Consecutive elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// Their address, or its distance in bytes from a place of the greatest alignment.
-    pub address: u64,
-    /// Their number, from the address on: nothing else may be touched.
-    pub len: u64,
-}
-
-/// Where what is bound to a parameter lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArrayPlace<'a> {
-    /// One array.
-    One(Region),
-    /// The arrays of a list.
-    List(&'a [Region]),
-}
-
-impl ArrayPlace<'_> {
-    /// Where each array lies.
-    fn stretches(&self) -> &[Region] {
-        match self {
-            ArrayPlace::One(stretch) => std::slice::from_ref(stretch),
-            ArrayPlace::List(stretches) => stretches,
-        }
-    }
-}
-
-/// One dimension of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArrayAxis {
-    /// The number of elements along it.
-    pub extent: u64,
-    /// The distance between two neighbours, in elements.
-    pub stride: u64,
-}
-
-/// What a launch gives a kernel, by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Arguments<'a> {
-    /// The extents of the problem.
-    pub extents: &'a [(Extent, u64)],
-    /// The bits of the caller's numbers, zero-extended.
-    pub arguments: &'a [u64],
-    /// The arrays.
-    pub arrays: &'a [(Operand, BoundArray<'a>)],
-}
-
-/// A launch that satisfies the contract.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
-    pub scalars: Vec<u64>,
-    /// Blocks along x, y and z.
-    pub grid: [u32; 3],
-    /// The arrays that tensor maps stand for, in the order of the parameters.
-    pub maps: Vec<MappedArray>,
-}
-
-/// What a tensor map says of the array of a launch, in elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MappedArray {
-    /// Which of the buffer parameters it is.
-    pub position: usize,
-    /// The extents, outermost first.
-    pub extents: Vec<u64>,
-    /// The distances between neighbours along each dimension.
-    pub strides: Vec<u64>,
-}
-
-impl Call {
-    /// Whether there is nothing to launch.
-    pub fn is_empty(&self) -> bool {
-        self.grid.contains(&0)
-    }
-}
 
 impl Contract {
     /// Binds what a launch gives by name.
@@ -211,11 +121,11 @@ impl Contract {
         for (position, array) in self.arrays().enumerate() {
             let Some(bound) = find(array, position) else { continue };
             let span = self.span(array, &values)?;
-            for (nth, stretch) in bound.place.stretches().iter().enumerate() {
-                if span > stretch.len.into() {
+            for (nth, region) in bound.place.regions().iter().enumerate() {
+                if span > region.len.into() {
                     let subject = self.nth(array, bound.name, nth);
                     let needed = u64::try_from(span).unwrap_or(u64::MAX);
-                    return Err(self.unmet(subject, Need::Elements(needed), stretch.len.into()));
+                    return Err(self.unmet(subject, Need::Elements(needed), region.len.into()));
                 }
             }
         }
@@ -254,8 +164,8 @@ impl Contract {
         values: &[Option<u64>],
     ) -> Result<MappedArray, ContractError> {
         let (operand, size) = (array.operand, u64::from(array.elem.size()));
-        for stretch in bound.place.stretches() {
-            let beyond = stretch.address % MAP_BYTES;
+        for region in bound.place.regions() {
+            let beyond = region.address % MAP_BYTES;
             if beyond != 0 {
                 let need = Need::Aligned { bytes: MAP_BYTES as u32, elem: array.elem };
                 return Err(self.unmet(self.array(operand, bound.name), need, beyond.into()));
@@ -414,8 +324,8 @@ impl Contract {
                 let of_operand = |(_, array): &(usize, &ArrayParameter)| array.operand == operand;
                 for (position, array) in self.arrays().enumerate().filter(of_operand) {
                     let Some(bound) = find(array, position) else { continue };
-                    for (nth, stretch) in bound.place.stretches().iter().enumerate() {
-                        let beyond = stretch.address % u64::from(bytes);
+                    for (nth, region) in bound.place.regions().iter().enumerate() {
+                        let beyond = region.address % u64::from(bytes);
                         if beyond != 0 {
                             let subject = self.nth(array, bound.name, nth);
                             let need = Need::Aligned { bytes, elem: array.elem };

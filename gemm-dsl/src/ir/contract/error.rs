@@ -208,32 +208,9 @@ impl fmt::Display for ContractError {
             (_, Need::Exactly(stride)) => {
                 // Of the kernels only those of products have layouts.
                 let has_layouts = kernel.starts_with("sgemm_");
-                exactly(f, subject, (*stride, *value), has_layouts)
+                exactly(f, subject, *stride, *value, has_layouts)
             }
-            (_, Need::Multiple { of }) => {
-                let divisor = i128::from(*of);
-                let remedy = match subject {
-                    Subject::Stride { between: Between::Rows, .. } => {
-                        "Pad the rows, or start from a packed matrix".to_owned()
-                    }
-                    Subject::Stride { between: Between::Columns, .. } => {
-                        "Pad the columns, or start from a packed matrix".to_owned()
-                    }
-                    Subject::Blocks { .. } => {
-                        "Choose extents whose tiles make whole clusters".to_owned()
-                    }
-                    Subject::Stride { .. } => {
-                        format!("Place them a multiple of {of} elements apart")
-                    }
-                    _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
-                };
-                write!(
-                    f,
-                    "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
-                    value / divisor,
-                    value % divisor
-                )
-            }
+            (_, Need::Multiple { of }) => multiple(f, subject, *of, *value),
             (_, Need::Cut { of }) => {
                 let divisor = i128::from(*of);
                 write!(
@@ -274,11 +251,36 @@ impl fmt::Display for ContractError {
     }
 }
 
+/// A number that is no multiple.
+fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
+    let divisor = i128::from(of);
+    let remedy = match subject {
+        Subject::Stride { between: Between::Rows, .. } => {
+            "Pad the rows, or start from a packed matrix".to_owned()
+        }
+        Subject::Stride { between: Between::Columns, .. } => {
+            "Pad the columns, or start from a packed matrix".to_owned()
+        }
+        Subject::Blocks { .. } => "Choose extents whose tiles make whole clusters".to_owned(),
+        Subject::Stride { .. } => {
+            format!("Place them a multiple of {of} elements apart")
+        }
+        _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
+    };
+    write!(
+        f,
+        "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
+        value / divisor,
+        value % divisor
+    )
+}
+
 /// A distance that is another one.
 fn exactly(
     f: &mut fmt::Formatter<'_>,
     subject: &Subject,
-    (stride, value): (u64, i128),
+    stride: u64,
+    value: i128,
     has_layouts: bool,
 ) -> fmt::Result {
     let Subject::Stride { operand, name, between, .. } = subject else {

@@ -125,7 +125,8 @@ impl Verifier<'_> {
         require(to.elem == from.elem && !copy.to.is_vector(), || {
             format!("a copy of {} to {name}, of another type", from.name)
         })?;
-        let rows = BoxRows::of(self.k, to).ok_or_else(|| format!("no box fits how {name} lies"))?;
+        let rows = BoxRows::from_buffer(self.k, to)
+            .ok_or_else(|| format!("no box fits how {name} lies"))?;
         require(rows.swizzle == map.swizzle, || {
             format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
         })?;
@@ -177,7 +178,7 @@ impl Verifier<'_> {
             Format::Tf32 => matches!(buffer.elem, Elem::Tf32 | Elem::F32),
         };
         require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
-        require(Descriptor::of(self.k, buffer).is_some(), || {
+        require(Descriptor::from_buffer(self.k, buffer).is_some(), || {
             format!("{name} lies as no descriptor says")
         })?;
         let dim = buffer.dims.iter().nth_back(1).ok_or_else(|| format!("the rank of {name}"))?;

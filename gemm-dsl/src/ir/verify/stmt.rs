@@ -2,7 +2,8 @@
 
 use super::{Verifier, VerifyResult, constant, require, sync};
 use crate::ir::{
-    Access, BufferLayout, Change, Elem, Expr, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var,
+    Access, BufferId, BufferLayout, Change, Elem, Expr, Guard, LoadMatrix, Loop, Mma, Scope, Space,
+    Stmt, Ty, Var,
 };
 use crate::target::arch::WARP;
 
@@ -73,30 +74,8 @@ impl Verifier<'_> {
                 })?;
                 require(self.ty(value)? == ty, || "an assignment of another type".into())
             }
-            Stmt::Registers { buffer, .. } => {
-                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
-                let local = decl.space == Space::Register
-                    || matches!(decl.layout, BufferLayout::Pointer { .. });
-                require(local, || format!("{} in a body", decl.name))?;
-                self.unclaimed(&decl.name)?;
-                self.registers.push(*buffer);
-                Ok(())
-            }
-            Stmt::Choose { buffer, nth } => {
-                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
-                let chosen = matches!(decl.layout, BufferLayout::OfList { .. });
-                require(chosen, || format!("{} is chosen of no list", decl.name))?;
-                require(self.ty(nth)?.is_index(), || format!("which array {} is", decl.name))?;
-                let fixed = match nth {
-                    Expr::Var(var) => !self.mutable.contains(&var.id),
-                    Expr::I32(_) | Expr::U64(_) | Expr::Const(_) => true,
-                    _ => false,
-                };
-                require(fixed, || format!("which array {} is may change", decl.name))?;
-                self.unclaimed(&decl.name)?;
-                self.registers.push(*buffer);
-                Ok(())
-            }
+            Stmt::Registers { buffer, .. } => self.registers_of(buffer),
+            Stmt::Choose { buffer, nth } => self.choose(buffer, nth),
             Stmt::Store { target, value } => {
                 let ty = self.access(target)?;
                 self.writable(target)?;
@@ -107,18 +86,7 @@ impl Verifier<'_> {
                 self.block(then)?;
                 self.block(otherwise)
             }
-            Stmt::For(l) => {
-                let outer = self.visible.len();
-                self.declare(l.var, &l.from)?;
-                require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
-                require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
-                let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
-                    &l.change;
-                require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
-                self.block(&l.body)?;
-                self.visible.truncate(outer);
-                Ok(())
-            }
+            Stmt::For(l) => self.for_loop(l),
             Stmt::Point { pointer, at } => {
                 let into = self.pointer(pointer)?;
                 self.access(at)?;
@@ -131,21 +99,7 @@ impl Verifier<'_> {
                 require(self.ty(by)?.is_index(), || "a distance is no integer".into())
             }
             Stmt::CopyAsync { target, source, guard } => {
-                self.access(target)?;
-                self.access(source)?;
-                let space = |a: &Access| self.k.buffers[a.buffer.id].space;
-                require(space(target) == Space::Shared && space(source) == Space::Global, || {
-                    "an asynchronous copy goes from global to shared memory".into()
-                })?;
-                require(target.ty() == source.ty(), || "a copy of two types".into())?;
-                let bytes = u32::from(target.lanes) * target.buffer.elem.size();
-                require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
-                match guard {
-                    Some(g) => {
-                        require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into())
-                    }
-                    None => Ok(()),
-                }
+                self.copy_async(target, source, guard.as_ref())
             }
             Stmt::Assume(cond) => {
                 require(self.ty(cond)? == Ty::Bool, || "an assumption is no Bool".into())?;
@@ -170,18 +124,7 @@ impl Verifier<'_> {
                 self.fragment(b, Elem::U32, Mma::OF_B)?;
                 self.whole_warps()
             }
-            Stmt::LoadMatrix(LoadMatrix { count, transposed: _, to, from }) => {
-                require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
-                let elem = to.buffer.elem;
-                require(matches!(elem, Elem::U32 | Elem::F32), || format!("words of {elem}"))?;
-                self.fragment(to, elem, usize::from(*count))?;
-                let ty = self.access(from)?;
-                let space = self.k.buffers[from.buffer.id].space;
-                require(ty == Ty::Vector(elem) && space == Space::Shared, || {
-                    format!("a row of a matrix is four words of {elem} in shared memory")
-                })?;
-                self.whole_warps()
-            }
+            Stmt::LoadMatrix(load) => self.load_matrix(load),
             Stmt::Mbarrier(barrier) => self.mbarrier(barrier),
             Stmt::TensorCopy(copy) => self.tensor_copy(copy),
             Stmt::Wgmma(wgmma) => self.wgmma(wgmma),
@@ -189,6 +132,79 @@ impl Verifier<'_> {
             Stmt::RegisterLimit(limit) => self.register_limit(*limit),
             Stmt::ProxyFence(_) | Stmt::CopyCommit | Stmt::Comment(_) => Ok(()),
         }
+    }
+
+    /// A register array, or pointers.
+    fn registers_of(&mut self, buffer: &BufferId) -> VerifyResult {
+        let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
+        let local =
+            decl.space == Space::Register || matches!(decl.layout, BufferLayout::Pointer { .. });
+        require(local, || format!("{} in a body", decl.name))?;
+        self.unclaimed(&decl.name)?;
+        self.registers.push(*buffer);
+        Ok(())
+    }
+
+    /// The choice of an array of a list.
+    fn choose(&mut self, buffer: &BufferId, nth: &Expr) -> VerifyResult {
+        let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
+        let chosen = matches!(decl.layout, BufferLayout::OfList { .. });
+        require(chosen, || format!("{} is chosen of no list", decl.name))?;
+        require(self.ty(nth)?.is_index(), || format!("which array {} is", decl.name))?;
+        let fixed = match nth {
+            Expr::Var(var) => !self.mutable.contains(&var.id),
+            Expr::I32(_) | Expr::U64(_) | Expr::Const(_) => true,
+            _ => false,
+        };
+        require(fixed, || format!("which array {} is may change", decl.name))?;
+        self.unclaimed(&decl.name)?;
+        self.registers.push(*buffer);
+        Ok(())
+    }
+
+    /// A loop.
+    fn for_loop(&mut self, l: &Loop) -> VerifyResult {
+        let outer = self.visible.len();
+        self.declare(l.var, &l.from)?;
+        require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
+        require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
+        let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) = &l.change;
+        require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
+        self.block(&l.body)?;
+        self.visible.truncate(outer);
+        Ok(())
+    }
+
+    /// An asynchronous copy from global to shared memory.
+    fn copy_async(&self, target: &Access, source: &Access, guard: Option<&Guard>) -> VerifyResult {
+        self.access(target)?;
+        self.access(source)?;
+        let space = |a: &Access| self.k.buffers[a.buffer.id].space;
+        require(space(target) == Space::Shared && space(source) == Space::Global, || {
+            "an asynchronous copy goes from global to shared memory".into()
+        })?;
+        require(target.ty() == source.ty(), || "a copy of two types".into())?;
+        let bytes = u32::from(target.lanes) * target.buffer.elem.size();
+        require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
+        match guard {
+            Some(g) => require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into()),
+            None => Ok(()),
+        }
+    }
+
+    /// A load of matrices.
+    fn load_matrix(&self, load: &LoadMatrix) -> VerifyResult {
+        let LoadMatrix { count, transposed: _, to, from } = load;
+        require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
+        let elem = to.buffer.elem;
+        require(matches!(elem, Elem::U32 | Elem::F32), || format!("words of {elem}"))?;
+        self.fragment(to, elem, usize::from(*count))?;
+        let ty = self.access(from)?;
+        let space = self.k.buffers[from.buffer.id].space;
+        require(ty == Ty::Vector(elem) && space == Space::Shared, || {
+            format!("a row of a matrix is four words of {elem} in shared memory")
+        })?;
+        self.whole_warps()
     }
 
     fn whole_warps(&self) -> VerifyResult {

@@ -2,7 +2,8 @@
 
 use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Expr, Operand, ParamKind, PointerRef, Space, Ty, VECTOR_BYTES,
+    Access, BufferId, BufferLayout, Expr, FunctionId, Operand, ParamKind, PointerRef, Space, Ty,
+    VECTOR_BYTES,
 };
 
 impl Verifier<'_> {
@@ -124,29 +125,8 @@ impl Verifier<'_> {
                 let tys = args.iter().map(|a| self.ty(a)).collect::<VerifyResult<Vec<Ty>>>()?;
                 require(f.result(&tys).is_some(), || format!("{f:?} of {tys:?}"))?;
             }
-            Expr::Apply(function, args) => {
-                let tys = args.iter().map(|a| self.ty(a)).collect::<VerifyResult<Vec<Ty>>>()?;
-                let known =
-                    self.k.functions.get(function.id).filter(|_| function.id < self.callable);
-                let fits = known.is_some_and(|f| {
-                    f.value.ty() == function.result
-                        && f.params.iter().map(|p| p.ty).eq(tys.iter().copied())
-                });
-                require(fits, || format!("function {} of {tys:?}", function.id))?;
-            }
-            Expr::Pack(parts) => {
-                let tys = parts.iter().map(|p| self.ty(p)).collect::<VerifyResult<Vec<Ty>>>()?;
-                let vector = tys.first().copied();
-                let fits = match vector {
-                    Some(first @ Ty::Scalar(elem)) => {
-                        elem.size() < VECTOR_BYTES
-                            && tys.len() == usize::from(elem.vector_lanes())
-                            && tys.iter().all(|ty| *ty == first)
-                    }
-                    _ => false,
-                };
-                require(fits, || format!("a vector of {tys:?}"))?;
-            }
+            Expr::Apply(function, args) => self.applied(*function, args)?,
+            Expr::Pack(parts) => self.packed(parts)?,
             Expr::Lane(e, lane) => {
                 let ty = self.ty(e)?;
                 let fits = matches!(ty, Ty::Vector(elem) if *lane < elem.vector_lanes());
@@ -154,5 +134,30 @@ impl Verifier<'_> {
             }
         }
         Ok(expr.ty())
+    }
+
+    /// A call of a function of the kernel.
+    fn applied(&self, function: FunctionId, args: &[Expr]) -> VerifyResult {
+        let tys = args.iter().map(|a| self.ty(a)).collect::<VerifyResult<Vec<Ty>>>()?;
+        let known = self.k.functions.get(function.id).filter(|_| function.id < self.callable);
+        let fits = known.is_some_and(|f| {
+            f.value.ty() == function.result && f.params.iter().map(|p| p.ty).eq(tys.iter().copied())
+        });
+        require(fits, || format!("function {} of {tys:?}", function.id))
+    }
+
+    /// A vector that is packed of its elements.
+    fn packed(&self, parts: &[Expr]) -> VerifyResult {
+        let tys = parts.iter().map(|p| self.ty(p)).collect::<VerifyResult<Vec<Ty>>>()?;
+        let vector = tys.first().copied();
+        let fits = match vector {
+            Some(first @ Ty::Scalar(elem)) => {
+                elem.size() < VECTOR_BYTES
+                    && tys.len() == usize::from(elem.vector_lanes())
+                    && tys.iter().all(|ty| *ty == first)
+            }
+            _ => false,
+        };
+        require(fits, || format!("a vector of {tys:?}"))
     }
 }

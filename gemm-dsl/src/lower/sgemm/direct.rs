@@ -94,36 +94,12 @@ impl<'p> Direct<'p> {
         b.geometry(Geometry { block: (d.threads_of_slice(), d.slices()), grid, blocks_per_sm });
 
         let (bm, bn) = (rows * tm, cols * tn);
-        let origin = schedule::origin(
-            b,
-            plan,
-            &problem,
-            TileExtents { rows: bm.clone(), cols: bn.clone() },
-            None,
-            None,
-        );
+        let tile = TileExtents { rows: bm.clone(), cols: bn.clone() };
+        let origin = schedule::origin(b, plan, &problem, tile, None, None);
         let problem = problem.for_product(b, origin.batch);
-        let ranges = (plan.sharing() != Sharing::Whole).then(|| {
-            let round = match consts.round {
-                Some(round) => round,
-                None => b.constant("ROUND", 1, "terms that a block takes at once"),
-            };
-            KRanges::of_block(b, plan, &problem, round)
-        });
-        let (parts, range) =
-            ranges.flatten().map(|(all, own)| (TileParts::Ranges(all), own)).unzip();
+        let (parts, range) = consts.ranges(b, plan, &problem).unzip();
 
-        b.comment(match d.lanes() {
-            Lanes::N => {
-                "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C."
-            }
-            Lanes::M => {
-                "A thread holds TM x TN adjacent outputs; the next one's lie below them in C."
-            }
-            Lanes::K => {
-                "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
-            }
-        });
+        b.comment(lanes_text(d.lanes()));
         let tid = b.let_("tid", Special::ThreadX);
         let slices =
             slices.map(|slices| Slices { slice: b.let_("slice", Special::ThreadY), slices });
@@ -296,6 +272,24 @@ impl KShare {
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
     }
 
+    /// The range of K of this block, where blocks share K.
+    fn ranges(
+        &self,
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &GemmProblem,
+    ) -> Option<(TileParts, KRange)> {
+        if plan.sharing() == Sharing::Whole {
+            return None;
+        }
+        let round = match self.round {
+            Some(round) => round,
+            None => b.constant("ROUND", 1, "terms that a block takes at once"),
+        };
+        let (all, own) = KRanges::of_block(b, plan, problem, round)?;
+        Some((TileParts::Ranges(all), own))
+    }
+
     /// Finds this thread's share.
     fn of_thread(
         self,
@@ -315,5 +309,16 @@ impl KShare {
         });
         let first = first.map(|first| b.let_("first_k", first));
         Self { lane: lane.map(|(lane, _)| lane), slices, first, ..self }
+    }
+}
+
+/// A comment on the outputs of a thread.
+fn lanes_text(lanes: Lanes) -> &'static str {
+    match lanes {
+        Lanes::N => "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C.",
+        Lanes::M => "A thread holds TM x TN adjacent outputs; the next one's lie below them in C.",
+        Lanes::K => {
+            "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
+        }
     }
 }

@@ -154,27 +154,7 @@ impl TiledPlan {
         let [a_shared, b_shared] = shared_axes(spec);
         let a = given(Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
         let b = given(Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
-        let straddles = |vectors: bool| {
-            let of = |given: OperandFacts| OperandFacts { global_vectors: vectors, ..given };
-            [a, b].into_iter().any(|given| of(given).vectors_straddle_k())
-        };
-        // Slices and partial sums take terms by their place in a tile.
-        let splits = spec.slices > 1 || spec.partials > 1;
-        let ragged = match spec.bounds {
-            Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
-            Bounds::Guarded if mma => {
-                decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
-            }
-            Bounds::Guarded if straddles(global_vectors) => {
-                decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
-            }
-            Bounds::Guarded if splits && straddles(spec.float4) => {
-                decided(Ragged::Last, "sums are then split as they are where vectors are read")
-            }
-            Bounds::Guarded => {
-                decided(Ragged::First, "so that the main loop needs no guard along K")
-            }
-        };
+        let ragged = ragged_tile(spec, [a, b]);
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
         let shared = SharedSum::of_spec(spec, tile).total();
@@ -255,5 +235,29 @@ impl TiledPlan {
     /// Whether some access to global memory moves 16 bytes.
     pub fn has_global_vectors(&self) -> bool {
         [self.a.width(), self.b.width(), self.epilogue.width()].contains(&4)
+    }
+}
+
+/// The tile of K that may have fewer terms than the others.
+fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged> {
+    let [OperandFacts { global_vectors, .. }, _] = operands;
+    let straddles = |vectors: bool| {
+        let of = |given: OperandFacts| OperandFacts { global_vectors: vectors, ..given };
+        operands.into_iter().any(|given| of(given).vectors_straddle_k())
+    };
+    // Slices and partial sums take terms by their place in a tile.
+    let splits = spec.slices > 1 || spec.partials > 1;
+    match spec.bounds {
+        Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+        Bounds::Guarded if spec.arith != Arith::F32 => {
+            decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
+        }
+        Bounds::Guarded if straddles(global_vectors) => {
+            decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+        }
+        Bounds::Guarded if splits && straddles(spec.float4) => {
+            decided(Ragged::Last, "sums are then split as they are where vectors are read")
+        }
+        Bounds::Guarded => decided(Ragged::First, "so that the main loop needs no guard along K"),
     }
 }
