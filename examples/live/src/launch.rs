@@ -7,7 +7,7 @@ use crate::operands::{Numbers, argument};
 use gemm_dsl::ir::contract::{self, ArrayAxis, ArrayPlace, Call, ContractError, Region};
 use gemm_dsl::ir::program::{Array, Launch, ProgramValues, Slot};
 use gemm_dsl::ir::{Expr, HostError, ParamKind, VerifiedKernel, VerifiedProgram};
-use gemm_sim::{Buffer, Given, Options, Profile, SimError, Trace};
+use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -64,7 +64,7 @@ struct Ran<'p> {
 
 /// An array of the program, and how its elements lie.
 struct Bound {
-    given: Given,
+    given: BufferArg,
     stretches: Vec<Region>,
     axes: Vec<ArrayAxis>,
 }
@@ -125,11 +125,11 @@ impl<'a> Run<'a> {
         let array = |slot: &Slot| {
             let Bound { given, stretches, axes } = &self.arrays[slot];
             let elem = match given {
-                Given::One(buffer) => Some(buffer.elem()),
-                Given::List(buffers) => buffers.first().map(Buffer::elem),
+                BufferArg::One(buffer) => Some(buffer.elem()),
+                BufferArg::List(buffers) => buffers.first().map(Buffer::elem),
             };
             let place = match (given, &stretches[..]) {
-                (Given::One(_), [stretch]) => ArrayPlace::One(*stretch),
+                (BufferArg::One(_), [stretch]) => ArrayPlace::One(*stretch),
                 (_, stretches) => ArrayPlace::List(stretches),
             };
             elem.map(|elem| contract::BoundArray { name: "array", elem, place, axes: Some(axes) })
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
         launch: &Launch,
         kernel: &VerifiedKernel,
         call: &Call,
-    ) -> Result<(Vec<Given>, Vec<u64>), Failure> {
+    ) -> Result<(Vec<BufferArg>, Vec<u64>), Failure> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for (param, bits) in kernel.params.iter().zip(&call.scalars) {
             match &param.kind {
@@ -208,10 +208,10 @@ impl<'a> Run<'a> {
             None => Buffer::zeros_of(elem, len as usize),
         };
         let (given, many) = match count {
-            None => (Given::One(one()), 1),
+            None => (BufferArg::One(one()), 1),
             Some(count) => {
                 let count = program.eval(count, self.known)?;
-                (Given::List((0..count).map(|_| one()).collect()), count)
+                (BufferArg::List((0..count).map(|_| one()).collect()), count)
             }
         };
         let stretches = vec![Region { address: 0, len }; many as usize];

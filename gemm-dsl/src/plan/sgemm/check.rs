@@ -1,11 +1,11 @@
 //! What a matrix product must satisfy; the list stands in the documentation of the parent module.
 
+mod messages;
 pub(super) mod resources;
 
 use super::simt::tiled::TiledDraft;
 use super::wgmma::WgmmaDraft;
 use super::{MAX_SPLIT, direct, mma, simt, wgmma};
-use crate::error::sgemm as error;
 use crate::plan::{Faults, check_name};
 use crate::spec::{Epilogue, SgemmSpec, Split};
 use crate::target::arch::BLOCK_THREADS;
@@ -72,9 +72,9 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<TileGeometr
 fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {
-            "a" | "b" => faults.0.push(error::name_of_matrix(param)),
+            "a" | "b" => faults.0.push(messages::name_of_matrix(param)),
             name if spec.scaled && SgemmSpec::FACTORS.contains(&name) => {
-                faults.0.push(error::name_of_factor(param));
+                faults.0.push(messages::name_of_factor(param));
             }
             _ => {}
         }
@@ -84,7 +84,12 @@ fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
 fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
     if let Some(unroll) = spec.unroll {
         faults.require(unroll <= MAX_UNROLL, || {
-            error::above("unroll", unroll, MAX_UNROLL, "the loop body would be too long to compile")
+            messages::above(
+                "unroll",
+                unroll,
+                MAX_UNROLL,
+                "the loop body would be too long to compile",
+            )
         });
     }
 }
@@ -92,12 +97,12 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
 fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
     match spec.split_k {
         Split::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
-            error::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
+            messages::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
         }),
         Split::Auto => {}
     }
     let once = !spec.stream_k || spec.split_k == Split::Ranges(1);
-    faults.require(once, error::shared_twice);
+    faults.require(once, messages::shared_twice);
 }
 
 fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
@@ -106,9 +111,9 @@ fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
     }
     if spec.products > BLOCK_THREADS {
         let because = "each takes a thread of the block at least";
-        faults.0.push(error::above("products", spec.products, BLOCK_THREADS, because));
+        faults.0.push(messages::above("products", spec.products, BLOCK_THREADS, because));
     } else if spec.products > 1 {
-        faults.require(spec.batch.is_some(), error::products_of_one);
+        faults.require(spec.batch.is_some(), messages::products_of_one);
     }
 }
 
@@ -120,7 +125,7 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
     ];
     let mut given = given.into_iter().filter_map(|(key, on)| on.then_some(key));
     if let Some(first) = given.next() {
-        faults.0.extend(given.map(|key| error::two_pipelines(key, first)));
+        faults.0.extend(given.map(|key| messages::two_pipelines(key, first)));
     }
 }
 
@@ -129,7 +134,7 @@ fn partials_and_unroll(spec: &SgemmSpec, faults: &mut Faults) {
         && faults.sound(&["partials", "unroll"])
     {
         faults.require(unroll.is_multiple_of(spec.partials), || {
-            error::partials_of_unroll(spec.partials, unroll)
+            messages::partials_of_unroll(spec.partials, unroll)
         });
     }
 }

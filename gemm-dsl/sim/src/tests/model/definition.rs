@@ -14,7 +14,7 @@
 use super::graph::{Access, Graph, Node, Pair, Thread, mutual};
 use super::interleave::{Event, What};
 use super::program::{Place, Program};
-use crate::lanes::{WARP, lanes_of, turns};
+use crate::mask::{WARP, lanes_of, turns};
 use crate::observe::AccessKind;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@
 //! be right.
 
 use super::program::{Action, Item, Place, Program, is_global};
-use crate::lanes::lanes_of;
+use crate::mask::lanes_of;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 
 /// Random numbers: Steele, Lea and Flood's SplitMix.
@@ -36,7 +36,7 @@ impl Random {
 const LANES: [u32; 4] = [0, 1, 5, 31];
 
 /// Words that a program works on.
-struct Words {
+struct AccessHistory {
     data: Vec<(usize, u32)>,
     /// What atomics work on, if there are any.
     flags: Vec<(usize, u32)>,
@@ -44,7 +44,7 @@ struct Words {
 
 struct Generator<'r> {
     random: &'r mut Random,
-    words: Words,
+    words: AccessHistory,
     lanes: Vec<u32>,
     named: [u32; 2],
     items: Vec<Item>,
@@ -82,7 +82,7 @@ pub(super) fn program(random: &mut Random) -> Program {
     }
     let mut named = || 1 + random.below(warps) as u32;
     let named = [named(), named()];
-    let words = Words { data, flags };
+    let words = AccessHistory { data, flags };
     let mut g = Generator { random, words, lanes: Vec::new(), named, items: Vec::new() };
     let statements = |lanes: &Vec<u32>| {
         g.lanes.clone_from(lanes);

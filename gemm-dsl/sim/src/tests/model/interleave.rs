@@ -1,7 +1,7 @@
 //! Interleavings: a machine on which one after the other makes a step, in any order that barriers permit.
 
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
-use crate::lanes::{WARP, lanes_of, turns};
+use crate::mask::{WARP, lanes_of, turns};
 use crate::observe::AccessKind;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 

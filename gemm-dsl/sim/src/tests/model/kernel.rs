@@ -1,8 +1,8 @@
 //! A program as a kernel.
 
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
-use crate::lanes::{WARP, lanes_of};
-use crate::{Buffer, Given};
+use crate::mask::{WARP, lanes_of};
+use crate::{Buffer, BufferArg};
 use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
     Operand, Scope, Special, Stmt, Var, VerifiedKernel,
@@ -48,8 +48,8 @@ pub(super) fn buffers() -> Vec<Buffer> {
 }
 
 /// The same, as a launch takes them.
-pub(super) fn given() -> Vec<Given> {
-    buffers().into_iter().map(Given::One).collect()
+pub(super) fn given() -> Vec<BufferArg> {
+    buffers().into_iter().map(BufferArg::One).collect()
 }
 
 fn global(k: &mut KernelBuilder, name: &str, operand: Operand) -> BufferId {

@@ -1,6 +1,6 @@
 //! Tiny programs: what a few threads of a few warps do to a few words.
 
-use crate::lanes::{WARP, lanes_of};
+use crate::mask::{WARP, lanes_of};
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;
 use std::fmt;

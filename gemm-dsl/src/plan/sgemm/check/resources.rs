@@ -2,10 +2,9 @@
 
 use super::super::MAX_EXTENT;
 use crate::error::SpecError;
-use crate::error::{direct as direct_error, resources as error};
 use crate::plan::Faults;
 use crate::plan::sgemm::direct;
-use crate::plan::sgemm::occupancy::{resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::occupancy::{messages, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::plan::sgemm::simt::tiled::TiledDraft;
@@ -60,7 +59,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     };
     let mut keys = vec![guilty];
     keys.extend(SHARED_KEYS.into_iter().filter(|key| *key != guilty));
-    Some(error::shared_memory(&keys, &sum, &remedy))
+    Some(messages::shared_memory(&keys, &sum, &remedy))
 }
 
 /// Whether everything that the geometry rests on is sound.
@@ -82,10 +81,10 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: 
     let [a, b] = draft.operands();
     for operand in [a, b].iter().filter(|operand| operand.width() == 4) {
         let whole = operand.line().is_multiple_of(4);
-        faults.require(whole, || error::float4_width(operand, tile));
+        faults.require(whole, || messages::float4_width(operand, tile));
     }
     let acts = draft.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
-    faults.require(acts, || error::float4_without_access(tile));
+    faults.require(acts, || messages::float4_without_access(tile));
 }
 
 fn block_threads(spec: &SgemmSpec) -> u64 {
@@ -117,8 +116,8 @@ pub(super) fn threads(
     let threads = block_threads(spec);
     if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
-            Some(tile) => error::tile_threads(tile, spec),
-            None => direct_error::block_threads(spec, threads),
+            Some(tile) => messages::tile_threads(tile, spec),
+            None => direct::check::messages::block_threads(spec, threads),
         });
         return;
     }
@@ -177,7 +176,7 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults:
     };
     let whole = sum(spec.partials, spec.blocks_per_sm);
     let told = if bare.fit() { &whole } else { &bare };
-    faults.require(whole.fit(), || error::registers(guilty, told));
+    faults.require(whole.fit(), || messages::registers(guilty, told));
 }
 
 pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {
@@ -188,14 +187,14 @@ pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {
     };
     if spec.tile.is_none() {
         faults.require(u64::from(spec.coarsen) * u64::from(cols) <= MAX_EXTENT, || {
-            error::too_wide("coarsen", spec.coarsen, cols, "columns")
+            messages::too_wide("coarsen", spec.coarsen, cols, "columns")
         });
     }
     if let Some(raster) = spec.raster
         && faults.sound(&["tile"])
     {
         faults.require(u64::from(raster) * u64::from(rows) <= MAX_EXTENT, || {
-            error::too_wide("raster", raster, rows, "rows")
+            messages::too_wide("raster", raster, rows, "rows")
         });
     }
 }

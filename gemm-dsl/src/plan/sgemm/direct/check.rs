@@ -1,10 +1,11 @@
 //! What a product must satisfy whose threads hold tiles of C and that stages nothing.
 
+pub(in crate::plan::sgemm) mod messages;
+
 use super::{DirectPlan, lanes_of_sum, shared, step};
-use crate::error::direct as error;
-use crate::error::resources;
 use crate::ir::Variant;
 use crate::plan::Faults;
+use crate::plan::sgemm::occupancy;
 use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::SgemmSpec;
@@ -14,7 +15,7 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     let Some(by) = spec.direct_by() else { return };
     for (key, given) in [("coarsen", spec.coarsen > 1), ("partials", spec.partials > 1)] {
         if given && faults.sound(&[key]) {
-            faults.0.push(error::beside_tiles_of_threads(key, by));
+            faults.0.push(messages::beside_tiles_of_threads(key, by));
         }
     }
 }
@@ -34,22 +35,24 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     }
     let bare = registers(spec, threads, 0);
     if !bare.fit() {
-        return faults.0.push(resources::registers(guilty(spec, &bare), &bare));
+        return faults.0.push(occupancy::messages::registers(guilty(spec, &bare), &bare));
     }
     let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
     // Those of one block fit: they are no more than its threads' sums in registers and two paddings to 16 bytes, for
     // which fragments beside the sums leave room.
     let most = blocks_by_shared(bytes);
-    faults.require(u128::from(blocks) <= most, || resources::resident_shared(blocks, bytes, most));
+    faults.require(u128::from(blocks) <= most, || {
+        occupancy::messages::resident_shared(blocks, bytes, most)
+    });
     let draft = DirectPlan::new(spec, Variant::Vector);
     let whole = registers(
         spec,
         threads,
         Registers::of_operands(spec, spec.thread, Some(&draft.epilogue())),
     );
-    faults.require(whole.fit(), || resources::registers("epilogue", &whole));
+    faults.require(whole.fit(), || occupancy::messages::registers("epilogue", &whole));
     faults.require(!spec.float4 || draft.has_vectors(), || {
-        error::float4_without_access(spec.layout, spec.thread)
+        messages::float4_without_access(spec.layout, spec.thread)
     });
 }
 

@@ -1,7 +1,8 @@
 //! What a product must satisfy that asks tensor cores.
 
+mod messages;
+
 use super::MmaPlan;
-use crate::error::matrix as error;
 use crate::ir::Mma;
 use crate::plan::Faults;
 use crate::spec::{Arith, Fragment, Order, Rect, SgemmSpec, Tile};
@@ -30,7 +31,7 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     ];
     for (key, is_given, because) in given {
         if is_given && faults.sound(&[key]) {
-            faults.0.push(error::beside_tensor_cores(key, because));
+            faults.0.push(messages::beside_tensor_cores(key, because));
         }
     }
 }
@@ -45,14 +46,14 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     }
     if spec.arith.is_scaled() {
-        return faults.0.push(error::scaled_by_lanes(spec.arith));
+        return faults.0.push(messages::scaled_by_lanes(spec.arith));
     }
     let Some(warp) = spec.warp else {
-        return faults.0.push(error::without_warp(spec.arith, warp_of(tile)));
+        return faults.0.push(messages::without_warp(spec.arith, warp_of(tile)));
     };
     if faults.sound(&["warp"]) {
         let whole = is_multiple(warp, INSTRUCTION);
-        faults.require(whole, || error::warp_of_instructions(warp, INSTRUCTION));
+        faults.require(whole, || messages::warp_of_instructions(warp, INSTRUCTION));
     }
     steps(spec, tile, faults);
 }
@@ -60,7 +61,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 /// Whether `ldmatrix` reads something.
 pub(crate) fn loads(spec: &SgemmSpec, mma: Option<MmaPlan>, faults: &mut Faults) {
     let reads = mma.is_some_and(|plan| plan.loads_a() || plan.loads_b());
-    faults.require(!spec.ldmatrix || reads, error::ldmatrix_of_nothing);
+    faults.require(!spec.ldmatrix || reads, messages::ldmatrix_of_nothing);
 }
 
 fn is_multiple(whole: Rect, of: Rect) -> bool {
@@ -82,16 +83,16 @@ pub(crate) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
     let of_all = u64::from(terms) * u64::from(spec.slices);
     if tile.k.is_multiple_of(terms) && !(tile.k / terms).is_multiple_of(spec.slices) {
-        return faults.0.push(error::slices_of_steps(spec, tile, tile.k / terms));
+        return faults.0.push(messages::slices_of_steps(spec, tile, tile.k / terms));
     }
     if !u64::from(tile.k).is_multiple_of(of_all) {
-        return faults.0.push(error::steps_of_tile(spec, tile, of_all));
+        return faults.0.push(messages::steps_of_tile(spec, tile, of_all));
     }
     let Some(promote) = spec.promote.filter(|_| faults.sound(&["promote"])) else { return };
     let own = tile.k / spec.slices;
     if promote == 0 || !promote.is_multiple_of(terms) {
-        faults.0.push(error::promote_of_instructions(promote, spec.arith, terms));
+        faults.0.push(messages::promote_of_instructions(promote, spec.arith, terms));
     } else if !own.is_multiple_of(promote) {
-        faults.0.push(error::promote_of_tile(promote, own));
+        faults.0.push(messages::promote_of_tile(promote, own));
     }
 }

@@ -1,11 +1,13 @@
 //! What a product must satisfy whose warpgroups ask tensor cores.
 
+mod messages;
+
 use super::WgmmaDraft;
-use crate::error::{SpecError, resources, tensor as error};
+use crate::error::SpecError;
 use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
 use crate::plan::sgemm::mma;
-use crate::plan::sgemm::occupancy::{resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
@@ -31,11 +33,11 @@ pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
     ];
     for (key, is_given, because) in given {
         if is_given && faults.sound(&[key]) {
-            faults.0.push(error::beside_wgmma(key, because));
+            faults.0.push(messages::beside_wgmma(key, because));
         }
     }
     if spec.copy == Copies::Threads && faults.sound(&["stages"]) {
-        faults.require(spec.stages.is_none(), error::stages_without_boxes);
+        faults.require(spec.stages.is_none(), messages::stages_without_boxes);
     }
 }
 
@@ -46,27 +48,28 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
     let most = Wgmma::MOST_COLUMNS;
     faults.require(tile.m.is_multiple_of(Wgmma::ROWS) && tile.m <= TensorMap::LONGEST, || {
-        error::rows_of_tile(tile, Wgmma::ROWS, TensorMap::LONGEST)
+        messages::rows_of_tile(tile, Wgmma::ROWS, TensorMap::LONGEST)
     });
-    faults
-        .require(tile.n.is_multiple_of(8) && tile.n <= most, || error::columns_of_tile(tile, most));
+    faults.require(tile.n.is_multiple_of(8) && tile.n <= most, || {
+        messages::columns_of_tile(tile, most)
+    });
     if let (Some(warp), true) = (spec.warp, faults.sound(&["warp"])) {
         let rows = SgemmSpec::ROWS_OF_WARP;
         let fits = warp.m == rows && warp.n.is_multiple_of(8) && tile.n.is_multiple_of(warp.n);
-        faults.require(fits, || error::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
+        faults.require(fits, || messages::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
     }
     if spec.cluster > 1 && faults.sound(&["cluster", "tile"]) {
         let most = CLUSTER_BLOCKS;
         let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
-        faults.require(whole, || error::parts_of_cluster(spec.cluster, tile, most));
+        faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile, most));
         let alone = spec.split_k == Split::Ranges(1);
-        faults.require(alone, error::ranges_of_cluster);
+        faults.require(alone, messages::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
     let size = Elem::from_format(format).size();
     let rows: Vec<u32> =
         TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
-    faults.require(rows.contains(&tile.k), || error::row_of_tile(spec.arith, tile, &rows));
+    faults.require(rows.contains(&tile.k), || messages::row_of_tile(spec.arith, tile, &rows));
     mma::check::steps(spec, tile, faults);
 }
 
@@ -86,7 +89,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
     let plan = draft.look();
     let threads = plan.threads();
     if threads > BLOCK_THREADS {
-        faults.0.push(error::threads(tile, plan));
+        faults.0.push(messages::threads(tile, plan));
         return None;
     }
     resident_threads(spec, threads.into(), faults);
@@ -97,7 +100,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         let even = LARGEST.registers_per_thread(warps);
         let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);
         let needed = plan.registers_of_thread();
-        faults.require(needed <= available, || error::registers(plan, available, blocks));
+        faults.require(needed <= available, || messages::registers(plan, available, blocks));
     }
     Some(draft)
 }
@@ -112,5 +115,5 @@ fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedSum) -> SpecError {
     };
     let mut keys = vec![guilty];
     keys.extend(["tile", "stages", "arith"].into_iter().filter(|key| *key != guilty));
-    resources::shared_memory(&keys, sum, &remedy)
+    occupancy::messages::shared_memory(&keys, sum, &remedy)
 }

@@ -1,0 +1,66 @@
+//! What can be wrong with a matrix product.
+
+use crate::error::SpecError;
+use crate::expr::Param;
+
+pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
+}
+
+pub(crate) fn name_of_matrix(param: &Param) -> SpecError {
+    let name = &param.name;
+    let message =
+        format!("`{name}` is a matrix of the product; use another name, as `{name}_value`");
+    SpecError::at_tokens("epilogue", (param.at.first, param.at.last), message)
+}
+
+pub(crate) fn name_of_factor(param: &Param) -> SpecError {
+    let name = &param.name;
+    SpecError::at_tokens(
+        "epilogue",
+        (param.at.first, param.at.last),
+        format!(
+            "`{name}` is a factor that a `scaled` product takes by itself, and the sum is scaled already; \
+             use another name, or leave `scaled` out"
+        ),
+    )
+}
+
+pub(crate) fn shared_twice() -> SpecError {
+    SpecError::at_key(
+        &["split_k", "stream_k"],
+        "`split_k` has nothing to act on: under `stream_k` blocks share the terms of all tiles evenly; leave \
+         one of the two out"
+            .into(),
+    )
+}
+
+pub(crate) fn products_of_one() -> SpecError {
+    SpecError::at_key(
+        &["products", "batch"],
+        "`products` has nothing to act on: a block computes several products of a batch; add \
+         `batch: strided`, or leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn two_pipelines(key: &'static str, other: &'static str) -> SpecError {
+    SpecError::at_key(
+        &[key, other],
+        format!(
+            "`{key}` and `{other}` are two pipelines, and a kernel has one; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
+    SpecError::at_value(
+        &["unroll", "partials"],
+        format!(
+            "`unroll: {unroll}` is no multiple of `partials: {partials}`, and a round of the \
+             unrolled loop adds to each partial sum equally often: {unroll} mod {partials} = {}; \
+             use a multiple of {partials}",
+            unroll % partials.max(1),
+        ),
+    )
+}
