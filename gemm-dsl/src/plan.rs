@@ -11,7 +11,7 @@ mod tests;
 pub use decision::Decision;
 use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
-pub use reduce::{BlockFold, Blocks, Part, ReducePlan, Share, Types};
+pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
 pub use sgemm::{
     Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MmaPlan, NaivePlan, OperandPlan,
     Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile, WgmmaPlan,

@@ -229,11 +229,28 @@ fn binary_text(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> (String, Prec) {
     (format!("{left} {sign} {right}"), prec)
 }
 
+/// The text of an operand that binds at least as tightly as `floor`.
+fn operand_text(k: &Kernel, e: &Expr, floor: Prec) -> String {
+    let (text, prec) = print(k, e);
+    if prec < floor { format!("({text})") } else { text }
+}
+
+/// The text of a conversion, and how tightly it binds.
+fn cast_text(k: &Kernel, to: Elem, e: &Expr) -> (String, Prec) {
+    match helper::conversion(e.ty(), to) {
+        Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
+        None => {
+            let inner = match e {
+                Expr::Special(s) => special(*s).to_owned(),
+                e => operand_text(k, e, Prec::Unary),
+            };
+            (format!("({}){inner}", element_type(to)), Prec::Unary)
+        }
+    }
+}
+
 fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
-    let at_least = |e: &Expr, floor: Prec| -> String {
-        let (text, prec) = print(k, e);
-        if prec < floor { format!("({text})") } else { text }
-    };
+    let at_least = |e: &Expr, floor: Prec| operand_text(k, e, floor);
     match e {
         Expr::I32(_)
         | Expr::I64(_)
@@ -256,16 +273,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let floor = if *op == UnaryOp::Neg { Prec::Primary } else { Prec::Unary };
             (format!("{sign}{}", at_least(e, floor)), Prec::Unary)
         }
-        Expr::Cast(to, e) => match helper::conversion(e.ty(), *to) {
-            Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
-            None => {
-                let inner = match &**e {
-                    Expr::Special(s) => special(*s).to_owned(),
-                    e => at_least(e, Prec::Unary),
-                };
-                (format!("({}){inner}", element_type(*to)), Prec::Unary)
-            }
-        },
+        Expr::Cast(to, e) => cast_text(k, *to, e),
         Expr::Bitcast(to, e) => match helper::reinterpretation(e.ty(), *to) {
             Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
             None => (format!("({}){}", element_type(*to), at_least(e, Prec::Unary)), Prec::Unary),

@@ -1,6 +1,6 @@
 //! Device functions that the text defines for itself, and the spelling of what CUDA C has no operator
 //! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored. The order of their definitions
-//! is that of [`Family`].
+//! is that of [`HelperFamily`].
 
 pub(super) mod asynchronous;
 pub(super) mod atomic;
@@ -178,7 +178,7 @@ fn copy_bytes(target: &Access) -> u32 {
 
 /// Families of device functions, in the order of their definitions in the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Family {
+pub(super) enum HelperFamily {
     Load,
     Store,
     Conversion,
@@ -203,54 +203,57 @@ pub(super) enum Family {
 /// The definitions of the device functions that a kernel calls, in the order of the text.
 pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     let mut found = BTreeSet::new();
-    let mut note = |order: (Family, u8), text: String| {
+    let mut note = |order: (HelperFamily, u8), text: String| {
         if !text.is_empty() {
             found.insert((order, text));
         }
     };
     k.visit_exprs(&mut |e| match e {
         Expr::Load(access) if access.is_vector() => {
-            note((Family::Load, 0), load_definition(access.buffer.elem));
+            note((HelperFamily::Load, 0), load_definition(access.buffer.elem));
         }
         Expr::Cast(to, e) => {
             if let Some(name) = conversion(e.ty(), *to) {
-                note((Family::Conversion, 0), conversion_definition(name).to_owned());
+                note((HelperFamily::Conversion, 0), conversion_definition(name).to_owned());
             }
         }
         Expr::Call(f, args) => {
             if let Some(first) = args.first() {
-                note((Family::Intrinsic, *f as u8), spelling(*f, first.ty()).definition.to_owned());
+                note(
+                    (HelperFamily::Intrinsic, *f as u8),
+                    spelling(*f, first.ty()).definition.to_owned(),
+                );
             }
         }
         _ => {}
     });
     k.visit(&mut |stmt| match stmt {
         Stmt::Store { target, .. } if target.is_vector() => {
-            note((Family::Store, 0), store_definition(target.buffer.elem));
+            note((HelperFamily::Store, 0), store_definition(target.buffer.elem));
         }
         Stmt::CopyAsync { target, guard, .. } => {
             let guarded = guard.as_ref().map(|g| g.or_zero);
             let rank = guarded.map_or(0, |or_zero| if or_zero { 1 } else { 2 });
             let bytes = copy_bytes(target);
             let text = copy_definition(element_type(target.buffer.elem), bytes, guarded);
-            note((Family::Copy, 32 * rank + bytes as u8), text);
+            note((HelperFamily::Copy, 32 * rank + bytes as u8), text);
         }
-        Stmt::CopyCommit => note((Family::CopyGroup, 0), COPY_COMMIT.to_owned()),
-        Stmt::CopyWait { .. } => note((Family::CopyGroup, 1), COPY_WAIT.to_owned()),
+        Stmt::CopyCommit => note((HelperFamily::CopyGroup, 0), COPY_COMMIT.to_owned()),
+        Stmt::CopyWait { .. } => note((HelperFamily::CopyGroup, 1), COPY_WAIT.to_owned()),
         Stmt::NamedBarrier { wait, .. } => {
-            note((Family::NamedBarrier, 0), sync::named_barrier_definition(*wait).to_owned());
+            note((HelperFamily::NamedBarrier, 0), sync::named_barrier_definition(*wait).to_owned());
         }
         Stmt::Fence { order, scope } => {
-            note((Family::Fence, 0), sync::fence_definition(*order, *scope).to_owned());
+            note((HelperFamily::Fence, 0), sync::fence_definition(*order, *scope).to_owned());
         }
-        Stmt::Atomic(atomic) => note((Family::Atomic, 0), atomic::definition(k, atomic)),
+        Stmt::Atomic(atomic) => note((HelperFamily::Atomic, 0), atomic::definition(k, atomic)),
         Stmt::LoadMatrix(load) => {
             let elem = load.to.buffer.elem;
             let text = load_matrix_definition(load.count, load.transposed, elem);
             let rank = 4 * load.count + 2 * u8::from(elem == Elem::F32);
-            note((Family::LoadMatrix, rank + u8::from(load.transposed)), text);
+            note((HelperFamily::LoadMatrix, rank + u8::from(load.transposed)), text);
         }
-        Stmt::Mma(mma) => note((Family::Mma, mma.format as u8), mma_definition(mma.format)),
+        Stmt::Mma(mma) => note((HelperFamily::Mma, mma.format as u8), mma_definition(mma.format)),
         _ => {}
     });
     asynchronous::definition(k, &mut note);

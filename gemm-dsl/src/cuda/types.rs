@@ -2,6 +2,11 @@
 
 use crate::ir::{Elem, Ty};
 
+/// The type of a barrier in shared memory.
+pub(super) const MBARRIER: &str = "unsigned long long";
+/// The type of a tensor map, which the text defines.
+pub(super) const TENSOR_MAP: &str = "TensorMap";
+
 /// The name of a type.
 pub(super) fn ty(ty: Ty) -> &'static str {
     match ty {

@@ -1,15 +1,12 @@
 //! Device functions of asynchronous units, of one PTX instruction each: their names, and their definitions.
 
-use super::{Family, cluster};
+use super::{HelperFamily, cluster};
+use crate::cuda::types::{MBARRIER, TENSOR_MAP};
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
 use crate::target::tensor_core::Format;
 
-/// The type of a barrier in shared memory.
-pub(in crate::cuda) const MBARRIER: &str = "unsigned long long";
-/// The type of a tensor map, which the text defines.
-pub(in crate::cuda) const TENSOR_MAP: &str = "TensorMap";
 /// What keeps the compiler from moving the use of sums over what stands before or behind it.
 pub(in crate::cuda) const KEEP: &str = "wgmma_keep";
 pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
@@ -74,37 +71,43 @@ pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
 }
 
 /// What a parameter, or a statement, asks the text to define, with where that stands in the text.
-pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((Family, u8), String)) {
+pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
-        note((Family::Cluster, 0), TENSOR_MAP_TYPE.to_owned());
+        note((HelperFamily::Cluster, 0), TENSOR_MAP_TYPE.to_owned());
     }
     k.visit(&mut |stmt| match stmt {
         Stmt::Mbarrier(barrier) => match &barrier.op {
-            MbarrierOp::Init { .. } => note((Family::Mbarrier, 0), mbarrier(op(&barrier.op), INIT)),
-            MbarrierOp::Arrive => note((Family::Mbarrier, 1), mbarrier(op(&barrier.op), ARRIVE)),
+            MbarrierOp::Init { .. } => {
+                note((HelperFamily::Mbarrier, 0), mbarrier(op(&barrier.op), INIT))
+            }
+            MbarrierOp::Arrive => {
+                note((HelperFamily::Mbarrier, 1), mbarrier(op(&barrier.op), ARRIVE))
+            }
             MbarrierOp::ArriveRemote { .. } => {}
             MbarrierOp::ArriveExpect { .. } => {
-                note((Family::Mbarrier, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
+                note((HelperFamily::Mbarrier, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
             }
             MbarrierOp::Wait { .. } => {
                 let hears_others = cluster::hears_others(k, barrier.at.barriers);
-                note((Family::Mbarrier, 4 + u8::from(hears_others)), try_wait(hears_others));
+                note((HelperFamily::Mbarrier, 4 + u8::from(hears_others)), try_wait(hears_others));
             }
         },
-        Stmt::ProxyFence(which) => note((Family::ProxyFence, *which as u8), proxy_fence(*which)),
+        Stmt::ProxyFence(which) => {
+            note((HelperFamily::ProxyFence, *which as u8), proxy_fence(*which))
+        }
         Stmt::TensorCopy(copy) => {
             let (rank, multicast) = (copy.at.len(), copy.multicast.is_some());
             let order = 2 * rank as u8 + u8::from(multicast);
-            note((Family::TensorCopy, order), tensor_copy_definition(rank, multicast));
+            note((HelperFamily::TensorCopy, order), tensor_copy_definition(rank, multicast));
         }
         Stmt::Wgmma(of) => {
             for access in [&of.a, &of.b] {
                 if let Some(descriptor) = Descriptor::from_buffer(k, &k[access.buffer]) {
-                    note((Family::Descriptor, 0), descriptor_definition(descriptor));
+                    note((HelperFamily::Descriptor, 0), descriptor_definition(descriptor));
                 }
             }
             let order = 64 * of.format as u8 + (of.columns / 8) as u8;
-            note((Family::Wgmma, order), wgmma_definition(of.format, of.columns));
+            note((HelperFamily::Wgmma, order), wgmma_definition(of.format, of.columns));
         }
         Stmt::WgmmaSync(sync) => {
             let (order, text, accumulators) = match sync {
@@ -112,13 +115,13 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((Family, u8)
                 WgmmaSync::Commit => (2, WGMMA_COMMIT, None),
                 WgmmaSync::Wait { accumulators, .. } => (3, WGMMA_WAIT, Some(accumulators)),
             };
-            note((Family::WgmmaSync, order), text.to_owned());
+            note((HelperFamily::WgmmaSync, order), text.to_owned());
             if accumulators.is_some_and(|of| !of.is_empty()) {
-                note((Family::WgmmaSync, 0), WGMMA_KEEP.to_owned());
+                note((HelperFamily::WgmmaSync, 0), WGMMA_KEEP.to_owned());
             }
         }
         Stmt::RegisterLimit(limit) => {
-            note((Family::RegisterLimit, limit.more.into()), limit_definition(limit.more))
+            note((HelperFamily::RegisterLimit, limit.more.into()), limit_definition(limit.more))
         }
         _ => {}
     });

@@ -1,7 +1,7 @@
 //! The spelling of clusters of blocks.
 
-use super::Family;
-use super::asynchronous::MBARRIER;
+use super::HelperFamily;
+use crate::cuda::types::MBARRIER;
 use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
 
 /// The number of a block in its cluster, as the text calls it.
@@ -20,14 +20,14 @@ struct Arrival {
     sem: &'static str,
     comment: &'static str,
     /// Where its definition stands among those of barriers.
-    at: (Family, u8),
+    at: (HelperFamily, u8),
 }
 
 const RELEASE: Arrival = Arrival {
     name: "mbarrier_arrive_remote",
     sem: "release",
     comment: "// Arrives at this barrier of a block of the cluster, and does not wait.",
-    at: (Family::Mbarrier, 2),
+    at: (HelperFamily::Mbarrier, 2),
 };
 
 const RELAXED: Arrival = Arrival {
@@ -35,7 +35,7 @@ const RELAXED: Arrival = Arrival {
     sem: "relaxed",
     comment: "// Arrives at this barrier of a block of the cluster, and does not wait. It orders no load\n\
               // and no store: what is given back has been read by asynchronous units alone.",
-    at: (Family::Mbarrier, 6),
+    at: (HelperFamily::Mbarrier, 6),
 };
 
 impl Arrival {
@@ -96,14 +96,16 @@ pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
 }
 
 /// What an expression, or a statement, asks the text to define, with where that stands in the text.
-pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((Family, u8), String)) {
+pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     k.visit_exprs(&mut |e| {
         if *e == Expr::Special(Special::ClusterRank) {
-            note((Family::Cluster, 1), CLUSTER_RANK.to_owned());
+            note((HelperFamily::Cluster, 1), CLUSTER_RANK.to_owned());
         }
     });
     k.visit(&mut |stmt| match stmt {
-        Stmt::Barrier(Scope::Cluster) => note((Family::Cluster, 2), CLUSTER_BARRIER.to_owned()),
+        Stmt::Barrier(Scope::Cluster) => {
+            note((HelperFamily::Cluster, 2), CLUSTER_BARRIER.to_owned())
+        }
         Stmt::Mbarrier(barrier) => {
             if let MbarrierOp::ArriveRemote { order, .. } = barrier.op {
                 let arrival = Arrival::from_order(order);

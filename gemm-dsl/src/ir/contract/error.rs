@@ -211,16 +211,7 @@ impl fmt::Display for ContractError {
                 exactly(f, subject, *stride, *value, has_layouts)
             }
             (_, Need::Multiple { of }) => multiple(f, subject, *of, *value),
-            (_, Need::Cut { of }) => {
-                let divisor = i128::from(*of);
-                write!(
-                    f,
-                    "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
-                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
-                    value / divisor,
-                    value % divisor
-                )
-            }
+            (_, Need::Cut { of }) => cut(f, subject, *of, *value),
             (_, Need::Distinct(min)) => write!(
                 f,
                 "{subject} to be at least {min}, so that no element is written twice, but it is \
@@ -270,6 +261,18 @@ fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128)
     write!(
         f,
         "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
+        value / divisor,
+        value % divisor
+    )
+}
+
+/// A length that is no multiple of a run.
+fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
+    let divisor = i128::from(of);
+    write!(
+        f,
+        "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
+                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
         value / divisor,
         value % divisor
     )

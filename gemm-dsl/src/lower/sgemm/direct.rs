@@ -90,8 +90,8 @@ impl<'p> Direct<'p> {
         b.launch_bounds(threads.clone());
         let consts = KShare::constants(b, d, [lanes, slices]);
         let grid = schedule::grid(plan, &problem);
-        let blocks_per_sm = plan.blocks_per_sm();
-        b.geometry(Geometry { block: (d.threads_of_slice(), d.slices()), grid, blocks_per_sm });
+        let block = (d.threads_of_slice(), d.slices());
+        b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
 
         let (bm, bn) = (rows * tm, cols * tn);
         let tile = TileExtents { rows: bm.clone(), cols: bn.clone() };
@@ -150,9 +150,8 @@ impl<'p> Direct<'p> {
         let share = consts.of_thread(b, lane.zip(lanes), slices);
         edge_comment(b, [d.a().edge(), d.b().edge()]);
         let steps = Steps { unroll: share.unroll, terms: share.step, count: d.step() };
-        let a_reader = FactorReader::declare(b, d.a(), &block, steps);
-        let b_reader = FactorReader::declare(b, d.b(), &block, steps);
-        Self { d, block, parts, range, share, a: a_reader, b: b_reader }
+        let [a, b] = [d.a(), d.b()].map(|plan| FactorReader::declare(b, plan, &block, steps));
+        Self { d, block, parts, range, share, a, b }
     }
 
     /// Sums this thread's share of the terms.
