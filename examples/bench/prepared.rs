@@ -60,7 +60,7 @@ impl PreparedOptions {
         let spec = |line: &String| {
             let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
             let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
-            let given = SgemmSpec::program_given(&spec, [true, true]);
+            let given = SgemmSpec::program_with_splits(&spec, [true, true]);
             match given.map_err(|faults| named(faults.to_string()))? {
                 Some(_) if spec.operands().is_empty() && spec.layout == Layout::Nn => Ok(spec),
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),

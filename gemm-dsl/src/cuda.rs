@@ -2,14 +2,14 @@
 //! decision about what is computed was made before, so a verified kernel cannot fail to print.
 
 mod asynchronous;
-mod cluster;
+mod atomic;
 mod expr;
 mod helper;
 mod prelude;
 mod stmt;
-mod sync;
 #[cfg(test)]
 mod tests;
+mod types;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
@@ -69,7 +69,7 @@ pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     out.width = usize::MAX;
     stmt::block(&mut out, std::slice::from_ref(statement));
     // What only tells the compiler something is not what is pointed at.
-    let tells = ["#pragma", asynchronous::KEEP];
+    let tells = ["#pragma", helper::asynchronous::KEEP];
     let line = out.text.lines().find(|l| !tells.iter().any(|t| l.trim_start().starts_with(t)));
     line.unwrap_or_default().trim().to_owned()
 }

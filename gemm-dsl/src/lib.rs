@@ -131,18 +131,21 @@ impl SgemmSpec {
 
 /// Planes that are made once, for many products.
 impl SgemmSpec {
-    /// The program where the caller gives the planes of A, of B or of both, as [`planes_of_b`](Self::planes_of_b) makes
+    /// The program where the caller gives the planes of A, of B or of both, as [`splits_of_b`](Self::splits_of_b) makes
     /// them, behind all other inputs: the planes of each, then, where lines are scaled, the greatest magnitudes of each. None where
     /// there are no planes, or products have some of their own: but for single products under `mma: wgmma`.
     ///
     /// # Errors
     /// As [`Family::program`].
-    pub fn program_given(&self, planes: [bool; 2]) -> Result<Option<VerifiedProgram>, SpecErrors> {
+    pub fn program_with_splits(
+        &self,
+        planes: [bool; 2],
+    ) -> Result<Option<VerifiedProgram>, SpecErrors> {
         let plan = self.plan()?;
-        if !lower::has_planes_to_give(&plan) {
+        if !lower::accepts_splits(&plan) {
             return Ok(None);
         }
-        Ok(Some(lower::sgemm_of(&plan, planes)?))
+        Ok(Some(lower::sgemm_with_splits(&plan, planes)?))
     }
 
     /// The program that makes the planes of B for products in an arithmetic, whatever their tiles are. Its extents are N
@@ -152,14 +155,14 @@ impl SgemmSpec {
     ///
     /// # Errors
     /// `arith: f32` has no planes.
-    pub fn planes_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {
+    pub fn splits_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {
         if arith == Arith::F32 {
             return Err(SpecErrors::of([no_planes()]));
         }
         let tile = Tile::new(64, 8, 32);
         let spec = Self::default().tile(tile).arith(arith).mma(Instruction::Wgmma).pitched(true);
         let layout = if by_column { Layout::Nt } else { Layout::Nn };
-        Ok(lower::planes_of_b(&spec.layout(layout).plan()?)?)
+        Ok(lower::splits_of_b(&spec.layout(layout).plan()?)?)
     }
 }
 

@@ -6,4 +6,4 @@ mod sgemm;
 mod tickets;
 
 pub use reduce::{of_partials, partials, reduce, shard};
-pub use sgemm::{has_planes_to_give, planes_of_b, sgemm, sgemm_of};
+pub use sgemm::{accepts_splits, sgemm, sgemm_with_splits, splits_of_b};

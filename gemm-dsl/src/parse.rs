@@ -22,7 +22,7 @@ mod value;
 
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use crate::expr::{Closure, Environment};
-use crate::plan::Checked;
+use crate::plan::HasPlan;
 use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
 use entries::{Entry, Found};
 use messages::Meant;
@@ -49,7 +49,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_FAULTS: usize = 20;
 
 /// The spec that a text describes, checked like one in a macro call.
-pub(crate) fn from_text<S: Checked>(text: &str) -> Result<S, SpecErrors> {
+pub(crate) fn from_text<S: HasPlan>(text: &str) -> Result<S, SpecErrors> {
     let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
     let Outcome { spec, faults, .. } = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
@@ -113,12 +113,12 @@ struct Outcome<'t, S> {
     unread: Vec<&'static str>,
 }
 
-fn checked<S: Checked>(tokens: &[Token]) -> Outcome<'_, S> {
+fn checked<S: HasPlan>(tokens: &[Token]) -> Outcome<'_, S> {
     checked_part(Tokens::all(tokens), S::check)
 }
 
 /// What has been read of a part of what was written, checked so.
-fn checked_part<S: Checked>(
+fn checked_part<S: HasPlan>(
     tokens: Tokens<'_>,
     check: impl FnOnce(&S) -> Result<(), SpecErrors>,
 ) -> Outcome<'_, S> {
@@ -158,7 +158,7 @@ struct Reader<'t, S> {
     more: usize,
 }
 
-impl<'t, S: Checked> Reader<'t, S> {
+impl<'t, S: HasPlan> Reader<'t, S> {
     fn read(tokens: Tokens<'t>) -> Self {
         let kind = |name: &str| S::key(name).map(|key| key.kind);
         let Found { entries, faults } = entries::split(tokens, &kind);
@@ -287,20 +287,20 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
 const RENAMED: &[(&str, &str)] = &[("map", "fragment")];
 
 /// The key that this one is called now.
-fn renamed<S: Checked>(name: &str) -> Option<&'static str> {
+fn renamed<S: HasPlan>(name: &str) -> Option<&'static str> {
     let (_, now) = RENAMED.iter().find(|(once, now)| *once == name && S::key(now).is_some())?;
     Some(now)
 }
 
 /// The other macro that has this key.
-fn other_macro<S: Checked>(name: &str) -> Option<&'static str> {
+fn other_macro<S: HasPlan>(name: &str) -> Option<&'static str> {
     let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
     let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
     having.next().map(|family| family.macro_name)
 }
 
 /// The key and the word where a value was written as if it were a flag.
-fn flagged_word<S: Checked>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
+fn flagged_word<S: HasPlan>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
     S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {
         (Kind::Word(words), None) => {

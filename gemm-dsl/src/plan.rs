@@ -11,10 +11,10 @@ mod tests;
 pub use decision::Decision;
 use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
-pub use reduce::{BlockFold, Blocks, Part, ReducePlan, Share, Types};
+pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
 pub use sgemm::{
-    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MatrixPlan, NaivePlan, OperandPlan,
-    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TensorPlan, TiledPlan, Walk, WarpTile,
+    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MmaPlan, NaivePlan, OperandPlan,
+    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile, WgmmaPlan,
 };
 pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
 
@@ -127,18 +127,18 @@ fn check_name(name: Option<&str>, faults: &mut Faults) {
 }
 
 /// A spec whose soundness can be asked for.
-pub(crate) trait Checked: Table {
+pub(crate) trait HasPlan: Table {
     /// Whether it has a plan.
     fn check(&self) -> Result<(), SpecErrors>;
 }
 
-impl Checked for ReduceSpec {
+impl HasPlan for ReduceSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         self.plan().map(drop)
     }
 }
 
-impl Checked for SgemmSpec {
+impl HasPlan for SgemmSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         self.plan().map(drop)
     }

@@ -29,7 +29,7 @@ use crate::Family;
 use crate::error::SpecErrors;
 use crate::expr::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
 use crate::parse;
-use crate::plan::Checked;
+use crate::plan::HasPlan;
 use crate::spec::{Accuracy, ReduceSpec};
 use std::fmt;
 use std::str::FromStr;
@@ -69,7 +69,7 @@ pub trait Tabled: Family {
 }
 
 /// What a table asks of the specs in its rows.
-pub(crate) trait Rows: Checked + Tabled {
+pub(crate) trait Rows: HasPlan + Tabled {
     /// What conditions may name.
     const CONDITION: &'static Environment;
 

@@ -1,6 +1,6 @@
 //! Where arrays lie, and what a kernel is given.
 
-use gemm_dsl::ir::contract::Mapped;
+use gemm_dsl::ir::contract::MappedArray;
 use gemm_dsl::ir::{Elem, TensorMap, Ty};
 use std::ops::Range;
 
@@ -47,7 +47,7 @@ pub struct Description {
     /// What the kernel says.
     pub(crate) map: TensorMap,
     /// What the launch says.
-    pub(crate) mapped: Mapped,
+    pub(crate) mapped: MappedArray,
 }
 
 impl<A, P> Argument<'_, A, P> {

@@ -12,8 +12,10 @@ use crate::launched::Counted;
 use crate::launched::{Launched, Ran, Took};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::contract::{self, Arguments, Array, Axis, Call, Parameter, Region, meet};
-use gemm_dsl::ir::program::{Fill, KernelId, Known, Launch, Slot, Temp};
+use gemm_dsl::ir::contract::{
+    self, Arguments, ArrayAxis, BoundArray, Call, Parameter, Region, meet,
+};
+use gemm_dsl::ir::program::{KernelId, Launch, ProgramValues, Slot, Temp, TempFill};
 use gemm_dsl::ir::{Extent, VerifiedProgram};
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,14 +29,14 @@ pub(crate) struct Bound<'n, B: Backend> {
     name: &'n str,
     place: Place<'n, B>,
     /// Its shape; of a list, that of each array.
-    axes: [Axis; MAX_RANK],
+    axes: [ArrayAxis; MAX_RANK],
     rank: usize,
 }
 
 impl<'n, B: Backend> Bound<'n, B> {
     /// Elements along so many axes, three at most.
-    pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[Axis]) -> Self {
-        let mut axes = [Axis { extent: 1, stride: 1 }; MAX_RANK];
+    pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
+        let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
         let rank = along.len().min(MAX_RANK);
         axes[..rank].copy_from_slice(&along[..rank]);
         Self { name, place, axes, rank }
@@ -42,13 +44,13 @@ impl<'n, B: Backend> Bound<'n, B> {
 
     /// Consecutive elements.
     pub(crate) fn vector(name: &'n str, place: Place<'n, B>, extent: u64) -> Self {
-        let axis = Axis { extent, stride: 1 };
+        let axis = ArrayAxis { extent, stride: 1 };
         Self { name, place, axes: [axis; MAX_RANK], rank: 1 }
     }
 
     /// A matrix, or a batch or a list of them.
     pub(crate) fn matrix(name: &'n str, place: Place<'n, B>, shape: Shape) -> Self {
-        let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
+        let axis = |extent, stride| ArrayAxis { extent: extent as u64, stride: stride as u64 };
         let Shape { rows, cols, row_stride, col_stride, batch, .. } = shape;
         let (rows, cols) = (axis(rows, row_stride), axis(cols, col_stride));
         let (axes, rank) = match (batch, &place) {
@@ -74,7 +76,7 @@ impl<'n, B: Backend> Bound<'n, B> {
             Place::One { .. } if self.rank == MAX_RANK => self.axes[0].extent as usize,
             Place::One { .. } => {
                 self.axes.copy_within(..self.rank, 1);
-                self.axes[0] = Axis { extent: products as u64, stride: 0 };
+                self.axes[0] = ArrayAxis { extent: products as u64, stride: 0 };
                 self.rank += 1;
                 return Ok(self);
             }
@@ -101,7 +103,7 @@ impl<'n, B: Backend> Bound<'n, B> {
         reach.fold(1, u64::saturating_add)
     }
 
-    fn axes(&self) -> &[Axis] {
+    fn axes(&self) -> &[ArrayAxis] {
         &self.axes[..self.rank]
     }
 
@@ -124,7 +126,7 @@ impl<'n, B: Backend> Bound<'n, B> {
 /// A temporary of a program: its shape, and where it lies once a launch has needed it.
 struct Temporary<A> {
     len: u64,
-    axes: Vec<Axis>,
+    axes: Vec<ArrayAxis>,
     address: Option<A>,
 }
 
@@ -180,7 +182,7 @@ struct Run<'a, B: Backend> {
     program: &'a Prepared,
     inputs: &'a [Bound<'a, B>],
     outputs: &'a [Bound<'a, B>],
-    known: &'a Known,
+    known: &'a ProgramValues,
     /// As many as launches so far have named.
     temps: Vec<Temporary<B::Address>>,
     /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
@@ -232,17 +234,17 @@ impl<'a, B: Backend> Run<'a, B> {
         Ok(())
     }
 
-    fn array(&self, slot: Slot) -> Result<Array<'_>> {
+    fn array(&self, slot: Slot) -> Result<BoundArray<'_>> {
         Ok(match slot {
             Slot::Input(_) | Slot::Output(_) => {
                 let bound = self.bound(slot)?;
                 let place = match &bound.place {
                     Place::One { address, len } => {
-                        contract::Place::One(Region { address: address.bytes(), len: *len })
+                        contract::ArrayPlace::One(Region { address: address.bytes(), len: *len })
                     }
-                    Place::List(list) => contract::Place::List(&list.stretches),
+                    Place::List(list) => contract::ArrayPlace::List(&list.stretches),
                 };
-                Array {
+                BoundArray {
                     name: bound.name,
                     elem: bound.place.elem(),
                     place,
@@ -253,8 +255,8 @@ impl<'a, B: Backend> Run<'a, B> {
             Slot::Temp(n) => {
                 let Temporary { len, axes, .. } = &self.temps[n];
                 let Temp { name, elem, .. } = self.program.program.temps[n];
-                let place = contract::Place::One(Region { address: 0, len: *len });
-                Array { name, elem, place, axes: Some(axes) }
+                let place = contract::ArrayPlace::One(Region { address: 0, len: *len });
+                BoundArray { name, elem, place, axes: Some(axes) }
             }
         })
     }
@@ -286,10 +288,12 @@ impl<'a, B: Backend> Run<'a, B> {
         let workspace = self.held.get_or_insert_with(|| backend.workspace());
         let Temp { elem, fill, .. } = self.program.program.temps[n];
         let address = match fill {
-            Fill::Kept => backend.scratch_of_zeros(workspace, n, elem, temp.len)?,
-            Fill::Uninitialised | Fill::Zero => backend.scratch(workspace, n, elem, temp.len)?,
+            TempFill::Kept => backend.scratch_of_zeros(workspace, n, elem, temp.len)?,
+            TempFill::Uninitialised | TempFill::Zero => {
+                backend.scratch(workspace, n, elem, temp.len)?
+            }
         };
-        if fill == Fill::Zero {
+        if fill == TempFill::Zero {
             backend.zero(&address, temp.len)?;
         }
         temp.address = Some(address.clone());

@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::Arith;
 use half::{bf16, f16};
 
@@ -16,7 +16,7 @@ pub struct Planes {
     /// The greatest magnitude of each line, where lines are scaled.
     pub(crate) greatest: Option<Buffer<u32>>,
     /// Their extents, and the distances between neighbours.
-    pub(crate) axes: Vec<Axis>,
+    pub(crate) axes: Vec<ArrayAxis>,
     /// Columns of the matrix.
     pub(crate) lines: u64,
 }

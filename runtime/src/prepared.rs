@@ -68,7 +68,7 @@ impl Device {
     ) -> Result<Preparing<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
-        let program = self.programs().planes_of_b(arith, matrix.shape().lies_in_columns())?;
+        let program = self.programs().splits_of_b(arith, matrix.shape().lies_in_columns())?;
         let problem = [lines as u64, terms as u64];
         let (elem, axes, len) = program.first_output(&problem)?;
         let is_alike = |spare: &Planes| {

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::Family;
-use gemm_dsl::ir::contract::Axis;
-use gemm_dsl::ir::program::{KernelId, Known};
+use gemm_dsl::ir::contract::ArrayAxis;
+use gemm_dsl::ir::program::{KernelId, ProgramValues};
 use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
 use gemm_dsl::spec::{Arith, ReduceSpec, SgemmOperand, SgemmSpec};
 use std::any::Any;
@@ -47,10 +47,10 @@ impl Programs {
     }
 
     /// The program that makes planes of a B that lies row by row, or column by column.
-    pub fn planes_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
+    pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("planes", &name, || {
-            let program = SgemmSpec::planes_of_b(arith, by_column)?;
+            let program = SgemmSpec::splits_of_b(arith, by_column)?;
             Ok(Prepared::new(program, Vec::new()))
         })
     }
@@ -129,7 +129,7 @@ impl Prepared {
             [true, true] => &self.given[2],
         };
         if kept.get().is_none() {
-            let program = self.spec::<SgemmSpec>().program_given(planes)?;
+            let program = self.spec::<SgemmSpec>().program_with_splits(planes)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
             // Of two threads that make it the first one's is kept.
             _ = kept.set(made);
@@ -141,7 +141,7 @@ impl Prepared {
     ///
     /// # Errors
     /// [`Error::TooLarge`] where these are more than there are addresses.
-    pub(crate) fn first_output(&self, problem: &[u64]) -> Result<(Elem, Vec<Axis>, usize)> {
+    pub(crate) fn first_output(&self, problem: &[u64]) -> Result<(Elem, Vec<ArrayAxis>, usize)> {
         let output = &self.program.outputs[0];
         let (axes, len) = self.packed(&output.dims, &self.program.known(problem)?)?;
         let addressed = usize::try_from(len).map_err(|_| Error::TooLarge {
@@ -153,11 +153,15 @@ impl Prepared {
     }
 
     /// The extents of an array without gaps, with the distances between neighbours, and how many elements it has.
-    pub(crate) fn packed(&self, dims: &[Expr], known: &Known) -> Result<(Vec<Axis>, u64)> {
+    pub(crate) fn packed(
+        &self,
+        dims: &[Expr],
+        known: &ProgramValues,
+    ) -> Result<(Vec<ArrayAxis>, u64)> {
         let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
         for dim in dims.iter().rev() {
             let extent = self.program.eval(dim, known)?;
-            axes.push(Axis { extent, stride: len });
+            axes.push(ArrayAxis { extent, stride: len });
             len = len.saturating_mul(extent);
         }
         axes.reverse();

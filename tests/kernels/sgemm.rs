@@ -77,7 +77,7 @@ fn both_access_variants_give_the_same_bits() {
             let plan = stage.spec.plan().expect("a stage has a plan");
             let widths = match plan.shape() {
                 Shape::Naive(_) => [1; 3],
-                Shape::Tensor(t) => [1, 1, t.epilogue().width()],
+                Shape::Wgmma(t) => [1, 1, t.epilogue().width()],
                 Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
                 Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
             };

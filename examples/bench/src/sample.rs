@@ -177,7 +177,7 @@ pub fn product(
     if let Some(count) = products.batch {
         shape += &format!(", {count} products");
     }
-    if let Shape::Tensor(_) = spec.plan()?.shape() {
+    if let Shape::Wgmma(_) = spec.plan()?.shape() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
     }
     Ok(SampleLaunch { shape, launched, flops: 2.0 * work as f64, work })

@@ -5,7 +5,7 @@ use super::error::SimError;
 use super::region::{self, Region};
 use crate::mask::WARP;
 use crate::trace::recorder::WatchedBlocks;
-use gemm_dsl::ir::contract::{self, Array, Place};
+use gemm_dsl::ir::contract::{self, ArrayPlace, BoundArray};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Rules;
 
@@ -66,17 +66,17 @@ impl<'k> Launch<'k> {
             buffers.map(stretch).collect()
         };
         let places: Vec<Vec<contract::Region>> = buffers.iter().map(stretches).collect();
-        let arrays: Vec<Array<'_>> = named
+        let arrays: Vec<BoundArray<'_>> = named
             .zip(&places)
             .map(|((array, given), stretches)| {
                 // Those of a list are asked one by one; where there is none, any type will do.
                 let other = |buffer: &&Buffer| !array.takes(buffer.elem());
                 let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
                 let place = match (given, &stretches[..]) {
-                    (BufferArg::One(_), [stretch]) => Place::One(*stretch),
-                    (_, stretches) => Place::List(stretches),
+                    (BufferArg::One(_), [stretch]) => ArrayPlace::One(*stretch),
+                    (_, stretches) => ArrayPlace::List(stretches),
                 };
-                Array { name: &array.name, elem, place, axes: None }
+                BoundArray { name: &array.name, elem, place, axes: None }
             })
             .collect();
         let call = kernel.contract().bind_in_order(&arrays, scalars)?;

@@ -1,99 +1,22 @@
-//! The spelling of asynchronous units, for which CUDA C has no words: the text defines device functions of one PTX
-//! instruction each.
-
-mod definitions;
-
-pub(super) use definitions::definition;
+//! Statements of asynchronous units, for which CUDA C has no words: calls of device functions.
 
 use super::Printer;
-use super::cluster;
-use super::expr::text;
-use super::stmt::indexed;
-use crate::ir::{
-    Access, BufferId, Descriptor, Kernel, Mbarrier, MbarrierOp, MbarrierRef, ProxyFence,
-    RegisterLimit, Stmt, TensorCopy, TensorSwizzle, Wgmma, WgmmaSync,
+use super::expr::{indexed, text};
+use super::helper::asynchronous::{
+    COMMIT, FENCE, KEEP, WAIT, descriptor, fence, op, register_limit, tensor_copy, wait, wgmma,
 };
-use crate::target::tensor_core::Format;
-
-/// The type of a barrier in shared memory.
-pub(super) const MBARRIER: &str = "unsigned long long";
-/// The type of a tensor map, which the text defines.
-pub(super) const TENSOR_MAP: &str = "TensorMap";
-/// What keeps the compiler from moving the use of sums over what stands before or behind it.
-pub(super) const KEEP: &str = "wgmma_keep";
-const FENCE: &str = "wgmma_fence";
-const COMMIT: &str = "wgmma_commit";
-const WAIT: &str = "wgmma_wait";
-
-/// Every name that is called here or defined.
-pub(super) fn names() -> Vec<String> {
-    let mut names: Vec<String> = [TENSOR_MAP, KEEP, FENCE, COMMIT, WAIT].map(str::to_owned).into();
-    let ops = ["init", "arrive", "arrive_expect", "wait"].map(|op| format!("mbarrier_{op}"));
-    names.extend(ops);
-    names.extend([ProxyFence::Async, ProxyFence::MbarrierInit].map(|f| fence(f).to_owned()));
-    names.extend([2, 3].into_iter().flat_map(|rank| [false, true].map(|m| tensor_copy(rank, m))));
-    names.extend([true, false].map(|more| register_limit(more).to_owned()));
-    names.extend(TensorSwizzle::ALL.map(descriptor));
-    for format in Format::ALL {
-        let columns = (8..=Wgmma::MOST_COLUMNS).step_by(8);
-        names.extend(columns.map(|columns| wgmma(format, columns)));
-    }
-    names
-}
-
-fn op(op: &MbarrierOp) -> &'static str {
-    match op {
-        MbarrierOp::Init { .. } => "mbarrier_init",
-        MbarrierOp::Arrive => "mbarrier_arrive",
-        MbarrierOp::ArriveRemote { order, .. } => cluster::arrive(*order),
-        MbarrierOp::ArriveExpect { .. } => "mbarrier_arrive_expect",
-        MbarrierOp::Wait { .. } => wait(false),
-    }
-}
-
-/// The function that waits at a barrier, at which threads of other blocks may arrive or not.
-fn wait(hears_others: bool) -> &'static str {
-    if hears_others { cluster::WAIT } else { "mbarrier_wait" }
-}
-
-fn fence(fence: ProxyFence) -> &'static str {
-    match fence {
-        ProxyFence::Async => "fence_proxy_async",
-        ProxyFence::MbarrierInit => "fence_mbarrier_init",
-    }
-}
-
-/// The function that copies a box of so many dimensions, to one block or to several.
-fn tensor_copy(rank: usize, multicast: bool) -> String {
-    format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
-}
-
-/// The function that makes the descriptor of rows that are swizzled so.
-fn descriptor(swizzle: TensorSwizzle) -> String {
-    format!("descriptor_{}", swizzle.bytes().unwrap_or_default())
-}
-
-/// The function of a matrix instruction.
-fn wgmma(format: Format, columns: u32) -> String {
-    format!("wgmma_{}_n{columns}", format.name())
-}
-
-fn register_limit(more: bool) -> &'static str {
-    if more { "more_registers" } else { "fewer_registers" }
-}
+use super::helper::cluster;
+use crate::ir::{
+    Access, BufferId, Descriptor, Kernel, Mbarrier, MbarrierOp, MbarrierRef, RegisterLimit, Stmt,
+    TensorCopy, Wgmma, WgmmaSync,
+};
 
 /// The lines of a statement.
 pub(super) fn print(out: &mut Printer<'_>, stmt: &Stmt) {
     let k: &Kernel = out.kernel;
     match stmt {
         Stmt::Mbarrier(Mbarrier { at, op: done }) => {
-            let more = match done {
-                MbarrierOp::Arrive => String::new(),
-                MbarrierOp::Init { count: e }
-                | MbarrierOp::ArriveRemote { block: e, order: _ }
-                | MbarrierOp::ArriveExpect { bytes: e }
-                | MbarrierOp::Wait { parity: e } => format!(", {}", text(k, e)),
-            };
+            let more = done.operand().map_or_else(String::new, |e| format!(", {}", text(k, e)));
             let name = match done {
                 MbarrierOp::Wait { .. } => wait(cluster::hears_others(k, at.barriers)),
                 done => op(done),
@@ -140,7 +63,7 @@ fn barrier(k: &Kernel, at: &MbarrierRef) -> String {
 
 /// The descriptor of a tile, by the place where its first row begins: the hardware swizzles what it reads by itself.
 fn operand(k: &Kernel, first: &Access) -> String {
-    let descriptor = Descriptor::of(k, &k[first.buffer]).map(|d| descriptor(d.swizzle));
+    let descriptor = Descriptor::from_buffer(k, &k[first.buffer]).map(|d| descriptor(d.swizzle));
     let descriptor = descriptor.unwrap_or_default();
     format!("{descriptor}(&{})", indexed(k, first.buffer, &first.index))
 }

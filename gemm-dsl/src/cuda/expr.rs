@@ -1,9 +1,10 @@
 //! Expressions. Parentheses follow C's precedence; a few that C does not need are kept for the reader.
 
-use super::{cluster, helper};
+use super::helper::{self, cluster};
+use super::types::element_type;
 use crate::ir::{
-    Access, Arith, BinaryOp, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic, Special,
-    Swizzle, Ty, UnaryOp,
+    Access, Arith, BinaryOp, BufferId, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic,
+    Special, Swizzle, Ty, UnaryOp,
 };
 
 /// The smaller of two integers.
@@ -93,31 +94,6 @@ pub(super) fn compound(op: BinaryOp) -> Option<&'static str> {
     (!op.is_predicate()).then(|| binary(op).1)
 }
 
-/// The name of a type.
-pub(super) fn ty(ty: Ty) -> &'static str {
-    match ty {
-        Ty::Bool => "bool",
-        Ty::Scalar(elem) => element_type(elem),
-        Ty::Vector(elem) => helper::vector_type(elem),
-    }
-}
-
-/// The name of the type of an element. A binary16 or bfloat16 is its bits: no header is needed.
-pub(super) fn element_type(elem: Elem) -> &'static str {
-    match elem {
-        Elem::F64 => "double",
-        Elem::F32 | Elem::Tf32 => "float",
-        Elem::F16 | Elem::Bf16 | Elem::U16 => "unsigned short",
-        Elem::I64 => "long long",
-        Elem::U64 => "size_t",
-        Elem::I32 => "int",
-        Elem::U32 => "unsigned int",
-        Elem::I16 => "short",
-        Elem::I8 => "signed char",
-        Elem::U8 => "unsigned char",
-    }
-}
-
 /// The place of an access as an lvalue; of a vector access, its first element.
 pub(super) fn element(k: &Kernel, access: &Access) -> String {
     let buffer = &k[access.buffer];
@@ -150,6 +126,11 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
             format!("{}[{}]", subscripts(&buffer.name, list), text(k, &offset))
         }
     }
+}
+
+pub(super) fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
+    let name = k[buffer].name.clone();
+    index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }
 
 /// Exchanges the physical columns of a swizzled array.
@@ -214,11 +195,8 @@ fn signed(v: i64, least: i64, suffix: &str) -> (String, Prec) {
     }
 }
 
-fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
-    let at_least = |e: &Expr, floor: Prec| -> String {
-        let (text, prec) = print(k, e);
-        if prec < floor { format!("({text})") } else { text }
-    };
+/// The text of a literal, and how tightly it binds.
+fn literal(e: &Expr) -> (String, Prec) {
     match e {
         Expr::I32(v) => signed((*v).into(), i32::MIN.into(), ""),
         Expr::I64(v) => signed(*v, i64::MIN, "ll"),
@@ -228,6 +206,58 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::U64(v) => (format!("{v}ull"), Prec::Primary),
         Expr::F32(v) => float(*v),
         Expr::F64(v) => double(*v),
+        e => unreachable!("{e:?} is no literal"),
+    }
+}
+
+/// The text of a binary operation, and how tightly it binds.
+fn binary_text(k: &Kernel, op: BinaryOp, a: &Expr, b: &Expr) -> (String, Prec) {
+    let (prec, sign) = binary(op);
+    let (a, b) = implicit(a, b);
+    let side = |e: &Expr, other: &Expr, floor: Prec| {
+        let (text, inner) = match e {
+            Expr::U64(v) if is_suffix_idle(*v, other) => (v.to_string(), Prec::Primary),
+            e => print(k, e),
+        };
+        let for_the_reader = (is_obscure(prec) && inner < Prec::Unary && !is_chain(prec, inner))
+            || (prec == Prec::Or && inner == Prec::And);
+        if inner < floor || for_the_reader { format!("({text})") } else { text }
+    };
+    // What is shifted keeps its type whatever it is shifted by.
+    let left = if prec == Prec::Shift { side(a, a, prec) } else { side(a, b, prec) };
+    let right = side(b, a, above(prec));
+    (format!("{left} {sign} {right}"), prec)
+}
+
+/// The text of an operand that binds at least as tightly as `floor`.
+fn operand_text(k: &Kernel, e: &Expr, floor: Prec) -> String {
+    let (text, prec) = print(k, e);
+    if prec < floor { format!("({text})") } else { text }
+}
+
+/// The text of a conversion, and how tightly it binds.
+fn cast_text(k: &Kernel, to: Elem, e: &Expr) -> (String, Prec) {
+    match helper::conversion(e.ty(), to) {
+        Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
+        None => {
+            let inner = match e {
+                Expr::Special(s) => special(*s).to_owned(),
+                e => operand_text(k, e, Prec::Unary),
+            };
+            (format!("({}){inner}", element_type(to)), Prec::Unary)
+        }
+    }
+}
+
+fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
+    let at_least = |e: &Expr, floor: Prec| operand_text(k, e, floor);
+    match e {
+        Expr::I32(_)
+        | Expr::I64(_)
+        | Expr::U32(_)
+        | Expr::U64(_)
+        | Expr::F32(_)
+        | Expr::F64(_) => literal(e),
         Expr::Const(c) => (k[*c].name.clone(), Prec::Primary),
         Expr::Param(p) => (k[*p].name.clone(), Prec::Primary),
         Expr::Var(v) => (k[*v].name.clone(), Prec::Primary),
@@ -243,39 +273,14 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
             let floor = if *op == UnaryOp::Neg { Prec::Primary } else { Prec::Unary };
             (format!("{sign}{}", at_least(e, floor)), Prec::Unary)
         }
-        Expr::Cast(to, e) => match helper::conversion(e.ty(), *to) {
-            Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
-            None => {
-                let inner = match &**e {
-                    Expr::Special(s) => special(*s).to_owned(),
-                    e => at_least(e, Prec::Unary),
-                };
-                (format!("({}){inner}", element_type(*to)), Prec::Unary)
-            }
-        },
+        Expr::Cast(to, e) => cast_text(k, *to, e),
         Expr::Bitcast(to, e) => match helper::reinterpretation(e.ty(), *to) {
             Some(function) => (format!("{function}({})", text(k, e)), Prec::Primary),
             None => (format!("({}){}", element_type(*to), at_least(e, Prec::Unary)), Prec::Unary),
         },
         // What is always so.
         e if *e == Expr::truth() => ("true".to_owned(), Prec::Primary),
-        Expr::Binary(op, a, b) => {
-            let (prec, sign) = binary(*op);
-            let (a, b) = implicit(a, b);
-            let side = |e: &Expr, other: &Expr, floor: Prec| {
-                let (text, inner) = match e {
-                    Expr::U64(v) if is_suffix_idle(*v, other) => (v.to_string(), Prec::Primary),
-                    e => print(k, e),
-                };
-                let for_the_reader = (is_obscure(prec) && inner < Prec::Unary && !is_chain(prec, inner))
-                    || (prec == Prec::Or && inner == Prec::And);
-                if inner < floor || for_the_reader { format!("({text})") } else { text }
-            };
-            // What is shifted keeps its type whatever it is shifted by.
-            let left = if prec == Prec::Shift { side(a, a, prec) } else { side(a, b, prec) };
-            let right = side(b, a, above(prec));
-            (format!("{left} {sign} {right}"), prec)
-        }
+        Expr::Binary(op, a, b) => binary_text(k, *op, a, b),
         Expr::Select(c, a, b)
             // Of floating-point numbers `min` would mean something else where one is a NaN.
             if a.ty().is_index()

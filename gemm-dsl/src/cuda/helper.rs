@@ -1,28 +1,20 @@
 //! Device functions that the text defines for itself, and the spelling of what CUDA C has no operator
-//! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored.
+//! for: 16-byte accesses, asynchronous copies, conversions of types that are only stored. The order of their definitions
+//! is that of [`HelperFamily`].
 
-use super::expr::element_type;
-use super::{WIDTH, asynchronous, cluster, sync, wrap};
+pub(super) mod asynchronous;
+pub(super) mod atomic;
+pub(super) mod cluster;
+pub(super) mod sync;
+#[cfg(test)]
+mod tests;
+
+use super::types::{element_type, vector_type};
+use super::{WIDTH, wrap};
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
 use crate::target::intrinsic::Spelling;
 use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
-
-#[cfg(test)]
-mod tests;
-
-/// The type that 16 bytes of elements are moved in.
-pub(super) fn vector_type(elem: Elem) -> &'static str {
-    match elem {
-        Elem::F32 | Elem::Tf32 => "float4",
-        Elem::F64 => "double2",
-        Elem::I64 => "longlong2",
-        Elem::U64 => "ulonglong2",
-        Elem::I32 => "int4",
-        // Eight halves or sixteen bytes: CUDA C has no vector of them.
-        Elem::U32 | Elem::F16 | Elem::Bf16 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => "uint4",
-    }
-}
 
 /// The function that reads 16 bytes.
 pub(super) fn load(elem: Elem) -> &'static str {
@@ -173,6 +165,7 @@ pub(super) fn names() -> BTreeSet<String> {
     for row in Intrinsic::ALL.map(Intrinsic::row) {
         names.extend([row.single.name, row.double.name].map(str::to_owned));
     }
+    names.extend(atomic::names());
     names.extend(sync::names());
     names.extend(asynchronous::names());
     names.extend(cluster::names());
@@ -183,57 +176,84 @@ fn copy_bytes(target: &Access) -> u32 {
     u32::from(target.lanes) * target.buffer.elem.size()
 }
 
+/// Families of device functions, in the order of their definitions in the text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum HelperFamily {
+    Load,
+    Store,
+    Conversion,
+    Intrinsic,
+    Copy,
+    CopyGroup,
+    NamedBarrier,
+    Fence,
+    Atomic,
+    LoadMatrix,
+    Mma,
+    Cluster,
+    Mbarrier,
+    ProxyFence,
+    TensorCopy,
+    Descriptor,
+    Wgmma,
+    WgmmaSync,
+    RegisterLimit,
+}
+
 /// The definitions of the device functions that a kernel calls, in the order of the text.
 pub(super) fn definitions(k: &Kernel) -> Vec<String> {
     let mut found = BTreeSet::new();
-    let mut note = |order: (u8, u8), text: String| {
+    let mut note = |order: (HelperFamily, u8), text: String| {
         if !text.is_empty() {
             found.insert((order, text));
         }
     };
     k.visit_exprs(&mut |e| match e {
         Expr::Load(access) if access.is_vector() => {
-            note((0, 0), load_definition(access.buffer.elem));
+            note((HelperFamily::Load, 0), load_definition(access.buffer.elem));
         }
         Expr::Cast(to, e) => {
             if let Some(name) = conversion(e.ty(), *to) {
-                note((2, 0), conversion_definition(name).to_owned());
+                note((HelperFamily::Conversion, 0), conversion_definition(name).to_owned());
             }
         }
         Expr::Call(f, args) => {
             if let Some(first) = args.first() {
-                note((3, *f as u8), spelling(*f, first.ty()).definition.to_owned());
+                note(
+                    (HelperFamily::Intrinsic, *f as u8),
+                    spelling(*f, first.ty()).definition.to_owned(),
+                );
             }
         }
         _ => {}
     });
     k.visit(&mut |stmt| match stmt {
         Stmt::Store { target, .. } if target.is_vector() => {
-            note((1, 0), store_definition(target.buffer.elem));
+            note((HelperFamily::Store, 0), store_definition(target.buffer.elem));
         }
         Stmt::CopyAsync { target, guard, .. } => {
             let guarded = guard.as_ref().map(|g| g.or_zero);
             let rank = guarded.map_or(0, |or_zero| if or_zero { 1 } else { 2 });
             let bytes = copy_bytes(target);
             let text = copy_definition(element_type(target.buffer.elem), bytes, guarded);
-            note((4, 32 * rank + bytes as u8), text);
+            note((HelperFamily::Copy, 32 * rank + bytes as u8), text);
         }
-        Stmt::CopyCommit => note((5, 0), COPY_COMMIT.to_owned()),
-        Stmt::CopyWait { .. } => note((5, 1), COPY_WAIT.to_owned()),
+        Stmt::CopyCommit => note((HelperFamily::CopyGroup, 0), COPY_COMMIT.to_owned()),
+        Stmt::CopyWait { .. } => note((HelperFamily::CopyGroup, 1), COPY_WAIT.to_owned()),
         Stmt::NamedBarrier { wait, .. } => {
-            note((6, 0), sync::named_barrier_definition(*wait).to_owned());
+            note((HelperFamily::NamedBarrier, 0), sync::named_barrier_definition(*wait).to_owned());
         }
         Stmt::Fence { order, scope } => {
-            note((7, 0), sync::fence_definition(*order, *scope).to_owned());
+            note((HelperFamily::Fence, 0), sync::fence_definition(*order, *scope).to_owned());
         }
-        Stmt::Atomic(atomic) => note((8, 0), sync::atomic_definition(k, atomic)),
+        Stmt::Atomic(atomic) => note((HelperFamily::Atomic, 0), atomic::definition(k, atomic)),
         Stmt::LoadMatrix(load) => {
             let elem = load.to.buffer.elem;
             let text = load_matrix_definition(load.count, load.transposed, elem);
             let rank = 4 * load.count + 2 * u8::from(elem == Elem::F32);
-            note((9, rank + u8::from(load.transposed)), text);
+            note((HelperFamily::LoadMatrix, rank + u8::from(load.transposed)), text);
         }
-        Stmt::Mma(mma) => note((10, mma.format as u8), mma_definition(mma.format)),
+        Stmt::Mma(mma) => note((HelperFamily::Mma, mma.format as u8), mma_definition(mma.format)),
         _ => {}
     });
     asynchronous::definition(k, &mut note);

@@ -1,10 +1,9 @@
 //! What stands before the body: head comment, device functions, constants, signature, shared arrays.
 
-use super::asynchronous;
-use super::cluster;
-use super::expr::{element_type, text, ty};
-use super::helper;
+use super::expr::text;
+use super::helper::{self, cluster};
 use super::stmt::{self, declaration, extents};
+use super::types::{self, element_type, ty};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{
@@ -134,7 +133,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
                 (true, format!("{constant}{of}*{list}{alone} {}", p.name))
             }
             ParamKind::TensorMap { .. } => {
-                (true, format!("const __grid_constant__ {} {}", asynchronous::TENSOR_MAP, p.name))
+                (true, format!("const __grid_constant__ {} {}", types::TENSOR_MAP, p.name))
             }
             ParamKind::Scalar { ty: of, .. } => (false, format!("{} {}", ty(*of), p.name)),
         })
@@ -195,7 +194,7 @@ pub(super) fn shared(out: &mut Printer<'_>) {
             out.line_with(&text, &array.meaning);
         }
         for decl in &k.mbarriers {
-            let (of, count) = (asynchronous::MBARRIER, text(k, &decl.count));
+            let (of, count) = (types::MBARRIER, text(k, &decl.count));
             out.line_with(&format!("__shared__ {of} {}[{count}];", decl.name), &decl.meaning);
         }
         out.line("");
@@ -219,7 +218,7 @@ pub(super) fn shared(out: &mut Printer<'_>) {
     let mbarriers = k.mbarriers.iter().map(|decl| {
         let dims = format!("[{}]", text(k, &decl.count));
         let bytes = number(k, &decl.count) * Mbarrier::BYTES;
-        (&decl.name, asynchronous::MBARRIER, dims, &decl.meaning, (VECTOR_BYTES.into(), bytes))
+        (&decl.name, types::MBARRIER, dims, &decl.meaning, (VECTOR_BYTES.into(), bytes))
     });
     for (name, of, dims, meaning, (alignment, bytes)) in arrays.chain(mbarriers) {
         if let Some(sum) = &offset

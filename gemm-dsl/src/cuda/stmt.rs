@@ -1,7 +1,9 @@
 //! Statements.
 
-use super::expr::{self, element, element_type, operand, text};
-use super::{Printer, WIDTH, asynchronous, helper, sync};
+use super::expr::{self, element, indexed, operand, text};
+use super::helper::{self, sync};
+use super::types::{self, element_type};
+use super::{Printer, WIDTH, asynchronous, atomic};
 use crate::ir::{
     Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma, Operand,
     Param, ParamKind, PointerRef, Space, Stmt, Unroll, Var,
@@ -80,10 +82,10 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
     let name = |v: &Var| k[*v].name.as_str();
     match stmt {
         Stmt::Let { var, value } => {
-            format!("const {} {} = {};", expr::ty(var.ty), name(var), text(k, value))
+            format!("const {} {} = {};", types::ty(var.ty), name(var), text(k, value))
         }
         Stmt::Mut { var, value } => {
-            format!("{} {} = {};", expr::ty(var.ty), name(var), text(k, value))
+            format!("{} {} = {};", types::ty(var.ty), name(var), text(k, value))
         }
         Stmt::Assign { var, value } => assignment(k, name(var).to_owned(), &Expr::Var(*var), value),
         Stmt::Store { target, value } => {
@@ -101,10 +103,10 @@ fn simple(k: &Kernel, stmt: &Stmt) -> String {
         Stmt::Fence { order, scope } => format!("{}();", sync::fence(*order, *scope)),
         Stmt::Atomic(atomic) => match &atomic.old {
             Some(old) => {
-                let (ty, name, call) = (expr::ty(old.ty), name(old), sync::atomic(k, atomic));
+                let (ty, name, call) = (types::ty(old.ty), name(old), atomic::call(k, atomic));
                 format!("const {ty} {name} = {call};")
             }
-            None => format!("{};", sync::atomic(k, atomic)),
+            None => format!("{};", atomic::call(k, atomic)),
         },
         Stmt::CopyAsync { target, source, guard } => {
             let function = helper::copy(target, guard.as_ref());
@@ -163,11 +165,6 @@ fn fragment(k: &Kernel, first: &Access) -> String {
 
 fn pointer(k: &Kernel, p: &PointerRef) -> String {
     indexed(k, p.buffer, &p.index)
-}
-
-pub(super) fn indexed(k: &Kernel, buffer: BufferId, index: &[Expr]) -> String {
-    let name = k[buffer].name.clone();
-    index.iter().fold(name, |place, e| format!("{place}[{}]", text(k, e)))
 }
 
 /// `place = value;`, or `place op= …;` where the value starts from what the place holds.
@@ -229,7 +226,7 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
         Unroll::By(u) => out.line(format!("#pragma unroll {u}")),
     }
     let (from, test) = (text(k, &l.from), text(k, &l.test));
-    out.line(format!("for ({} {name} = {from}; {test}; {step}) {{", expr::ty(l.var.ty)));
+    out.line(format!("for ({} {name} = {from}; {test}; {step}) {{", types::ty(l.var.ty)));
     out.indented(|out| block(out, &l.body));
     out.line("}");
 }

@@ -20,7 +20,7 @@ pub(super) fn code(text: &str, width: usize) -> Vec<String> {
             .chain(arms.iter().flat_map(|t| inner(t)))
             .collect();
     }
-    let parts = bracketed(text, (b'(', b')')).or_else(|| bracketed(text, (b'[', b']')));
+    let parts = bracketed(text, *b"()").or_else(|| bracketed(text, *b"[]"));
     let Some((head, operands, tail)) = parts else { return vec![text.to_owned()] };
     if head.len() > width
         && let Some(at) = outside(text, " = ", 0)
@@ -111,7 +111,7 @@ fn choice(text: &str) -> Option<(&str, &str, &str)> {
 
 /// The longest text in such brackets that are in no others, as the operands of a call: what stands before
 /// it with the bracket, the text, and the rest.
-fn bracketed(text: &str, (opens, closes): (u8, u8)) -> Option<(&str, &str, &str)> {
+fn bracketed(text: &str, [opens, closes]: [u8; 2]) -> Option<(&str, &str, &str)> {
     let mut longest: Option<(usize, usize)> = None;
     let mut start = None;
     for (at, open) in depths(text) {

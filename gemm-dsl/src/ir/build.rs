@@ -86,12 +86,12 @@ impl KernelBuilder {
     /// Declares that what a global buffer holds at the end may depend on the order in which blocks and
     /// threads run.
     pub fn unordered(&mut self, buffer: BufferId) {
-        self.of(buffer, |buffer| buffer.unordered = true);
+        self.change_buffer(buffer, |buffer| buffer.unordered = true);
     }
 
     /// Declares that no thread accesses an element of a global buffer that another one writes.
     pub fn exclusive(&mut self, buffer: BufferId) {
-        self.of(buffer, |buffer| buffer.exclusive = true);
+        self.change_buffer(buffer, |buffer| buffer.exclusive = true);
     }
 
     /// Declares a named constant, or finds the one of this name and value.
@@ -130,8 +130,7 @@ impl KernelBuilder {
     /// Declares a parameter that points to a global buffer. Its extents usually name scalars that
     /// are declared after it: set them with [`KernelBuilder::shape`].
     pub fn global(&mut self, name: &str, elem: Elem, operand: Operand) -> BufferId {
-        let buffer =
-            self.buffer(name, elem, (Space::Global, BufferLayout::linear()), Vec::new(), "");
+        let buffer = self.buffer(name, elem, Space::Global, BufferLayout::linear(), Vec::new(), "");
         let kind = ParamKind::Buffer { buffer, operand };
         self.kernel.params.push(Param { name: name.into(), kind });
         buffer
@@ -146,7 +145,7 @@ impl KernelBuilder {
     ) {
         let dims = dims.into_iter().collect();
         let layout = BufferLayout::Strided { strides: strides.into_iter().collect() };
-        self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
+        self.change_buffer(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
     /// Makes of a global buffer a list of so many arrays: its parameter is an array of pointers to them. Each
@@ -160,11 +159,11 @@ impl KernelBuilder {
     ) {
         let dims = [count].into_iter().chain(dims).collect();
         let layout = BufferLayout::Listed { strides: strides.into_iter().collect() };
-        self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
+        self.change_buffer(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
     /// Changes a buffer of this kernel; one of another is a mistake.
-    fn of(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
+    fn change_buffer(&mut self, buffer: BufferId, change: impl FnOnce(&mut Buffer)) {
         match self.kernel.buffers.get_mut(buffer.id) {
             Some(buffer) => change(buffer),
             None => self.mistake(|| format!("buffer {} of another kernel", buffer.id)),
@@ -185,7 +184,7 @@ impl KernelBuilder {
         layout: BufferLayout,
         meaning: impl Into<String>,
     ) -> BufferId {
-        self.buffer(name, elem, (Space::Shared, layout), dims.into_iter().collect(), meaning)
+        self.buffer(name, elem, Space::Shared, layout, dims.into_iter().collect(), meaning)
     }
 
     /// Declares an uninitialised register array, here and to the end of the open block.
@@ -219,8 +218,9 @@ impl KernelBuilder {
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {
-        let lies = (Space::Global, BufferLayout::Pointer { into });
-        let buffer = self.buffer(name, into.elem, lies, dims.into_iter().collect(), meaning);
+        let layout = BufferLayout::Pointer { into };
+        let dims = dims.into_iter().collect();
+        let buffer = self.buffer(name, into.elem, Space::Global, layout, dims, meaning);
         self.push(Stmt::Registers { buffer, zeroed: false });
         buffer
     }
@@ -238,8 +238,8 @@ impl KernelBuilder {
                 (Vec::new(), Vec::new())
             }
         };
-        let lies = (Space::Global, BufferLayout::OfList { list, strides });
-        let buffer = self.buffer(name, list.elem, lies, dims, "");
+        let layout = BufferLayout::OfList { list, strides };
+        let buffer = self.buffer(name, list.elem, Space::Global, layout, dims, "");
         self.push(Stmt::Choose { buffer, nth: nth.into() });
         buffer
     }
@@ -253,8 +253,8 @@ impl KernelBuilder {
         zeroed: bool,
     ) -> BufferId {
         let dims: Vec<Expr> = dims.into_iter().collect();
-        let lies = (Space::Register, BufferLayout::row_major(dims.len()));
-        let buffer = self.buffer(name, elem, lies, dims, meaning);
+        let layout = BufferLayout::row_major(dims.len());
+        let buffer = self.buffer(name, elem, Space::Register, layout, dims, meaning);
         self.push(Stmt::Registers { buffer, zeroed });
         buffer
     }
@@ -264,7 +264,8 @@ impl KernelBuilder {
         &mut self,
         name: &str,
         elem: Elem,
-        (space, layout): (Space, BufferLayout),
+        space: Space,
+        layout: BufferLayout,
         dims: Vec<Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {

@@ -20,6 +20,7 @@
 //!   nothing is launched.
 //! * **Grids** are within the limits of CUDA, and along x a multiple of the blocks of a cluster.
 
+mod arguments;
 mod bind;
 mod error;
 mod ranges;
@@ -28,7 +29,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use bind::{Arguments, Array, Axis, Call, Mapped, Place, Region};
+pub use arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, Region};
 pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};

@@ -98,17 +98,17 @@ pub(crate) fn eval(
     consts: &[ConstDecl],
     scalars: &Scalars,
 ) -> Result<i128, HostError> {
-    Host { consts, scalars }.value(expr).map(|(value, _)| value)
+    HostEvaluator { consts, scalars }.value(expr).map(|(value, _)| value)
 }
 
 /// What an expression is evaluated with.
 #[derive(Clone, Copy)]
-struct Host<'a> {
+struct HostEvaluator<'a> {
     consts: &'a [ConstDecl],
     scalars: &'a Scalars,
 }
 
-impl Host<'_> {
+impl HostEvaluator<'_> {
     /// The value and its type, which comes from the operands: every launch evaluates some, and to ask each
     /// expression for its type would go through it again.
     fn value(self, expr: &Expr) -> Result<(i128, Ty), HostError> {

@@ -69,6 +69,19 @@ pub enum MbarrierOp {
     },
 }
 
+impl MbarrierOp {
+    /// The expression that the operation takes, if any.
+    pub(crate) fn operand(&self) -> Option<&Expr> {
+        match self {
+            Self::Init { count: e }
+            | Self::ArriveRemote { block: e, order: _ }
+            | Self::ArriveExpect { bytes: e }
+            | Self::Wait { parity: e } => Some(e),
+            Self::Arrive => None,
+        }
+    }
+}
+
 impl Mbarrier {
     /// The most arrivals of a phase, and the most bytes that may be expected in one, or may have come before they are.
     pub const MOST: u32 = (1 << 20) - 1;

@@ -30,7 +30,7 @@ pub struct Program {
     pub arguments: Vec<Argument>,
     /// What several expressions need and each run computes once: of type `U64`, over extents, numbers and the
     /// values before. In an expression they follow the numbers.
-    pub values: Vec<Value>,
+    pub values: Vec<ComputedValue>,
     /// Memory that lives from the first launch that uses it to the last.
     pub temps: Vec<Temp>,
     /// Its kernels. The text of the first one is the text of the program.
@@ -41,7 +41,7 @@ pub struct Program {
 
 /// A value of a program's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub struct ComputedValue {
     /// What it is.
     pub expr: Expr,
     /// How many extents and numbers there were when it was added: as many as there are in the end, or handles would
@@ -52,12 +52,12 @@ pub struct Value {
 /// All that expressions of a program are over, for one problem: its extents, the bits of its numbers and its values.
 /// [`VerifiedProgram::known`] makes it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct ProgramValues {
     all: Vec<Option<u64>>,
     arguments: Vec<u64>,
 }
 
-impl Known {
+impl ProgramValues {
     /// The bits of the caller's numbers.
     pub fn arguments(&self) -> &[u64] {
         &self.arguments
@@ -109,12 +109,12 @@ pub struct Temp {
     /// Its extents, of type `U64`.
     pub dims: Vec<Expr>,
     /// What it holds before the first launch.
-    pub fill: Fill,
+    pub fill: TempFill,
 }
 
 /// The initial content of a temporary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
+pub enum TempFill {
     /// Nothing: it is written before it is read.
     Uninitialised,
     /// Zeros.
@@ -193,7 +193,7 @@ impl Program {
     /// Adds a value that each run computes once, and gives it. All extents and numbers come before.
     pub fn value(&mut self, expr: Expr) -> Expr {
         let behind = self.extents.len() + self.arguments.len();
-        self.values.push(Value { expr, behind });
+        self.values.push(ComputedValue { expr, behind });
         Expr::Param(Scalar { param: behind + self.values.len() - 1, ty: Ty::U64 })
     }
 
@@ -238,7 +238,7 @@ impl Program {
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
     ) -> Slot {
-        let (dims, fill) = (dims.into_iter().collect(), Fill::Uninitialised);
+        let (dims, fill) = (dims.into_iter().collect(), TempFill::Uninitialised);
         self.temps.push(Temp { name, elem, dims, fill });
         Slot::Temp(self.temps.len() - 1)
     }
@@ -249,7 +249,7 @@ impl Program {
         name: &'static str,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
-        fill: Fill,
+        fill: TempFill,
     ) -> Slot {
         self.temps.push(Temp { name, elem, dims: dims.into_iter().collect(), fill });
         Slot::Temp(self.temps.len() - 1)
@@ -353,13 +353,13 @@ impl VerifiedProgram {
     /// # Errors
     /// [`HostError::Unbound`] if these are not as many as the program's; [`HostError::Overflow`] and
     /// [`HostError::Negative`] where a value cannot be computed.
-    pub fn known(&self, problem: &[u64]) -> Result<Known, HostError> {
+    pub fn known(&self, problem: &[u64]) -> Result<ProgramValues, HostError> {
         let expected = self.extents.len() + self.arguments.len();
         if problem.len() != expected {
             return Err(HostError::Unbound(problem.len().min(expected)));
         }
         let all = problem.iter().copied().map(Some).collect();
-        let mut known = Known { all, arguments: problem[self.extents.len()..].to_vec() };
+        let mut known = ProgramValues { all, arguments: problem[self.extents.len()..].to_vec() };
         for value in &self.values {
             let value = self.eval(&value.expr, &known)?;
             known.all.push(Some(value));
@@ -371,11 +371,11 @@ impl VerifiedProgram {
     ///
     /// # Errors
     /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for it.
-    pub fn launches(&self, known: &Known) -> Result<Vec<&Launch>, HostError> {
+    pub fn launches(&self, known: &ProgramValues) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,
             steps: &'p [Step],
-            known: &Known,
+            known: &ProgramValues,
             launches: &mut Vec<&'p Launch>,
         ) -> Result<(), HostError> {
             for step in steps {
@@ -399,7 +399,7 @@ impl VerifiedProgram {
     ///
     /// # Errors
     /// As [`VerifiedProgram::launches`].
-    pub fn eval(&self, expr: &Expr, known: &Known) -> Result<u64, HostError> {
+    pub fn eval(&self, expr: &Expr, known: &ProgramValues) -> Result<u64, HostError> {
         let value = eval(expr, &[], &known.all)?;
         u64::try_from(value).map_err(|_| HostError::Overflow)
     }

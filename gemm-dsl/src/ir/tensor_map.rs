@@ -70,15 +70,15 @@ const PART: u32 = 16;
 
 /// How a box lies in shared memory: in rows without gaps, the last dimension of the buffer contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct BoxRows {
     /// Elements of a row.
     pub(crate) length: u64,
     pub(crate) swizzle: TensorSwizzle,
 }
 
-impl Rows {
+impl BoxRows {
     /// Those of a shared array, if it lies as such hardware has it.
-    pub(crate) fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+    pub(crate) fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
         let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
         let plain = order.iter().copied().eq(0..buffer.dims.len());
         let packed = k.eval_const(pad).is_ok_and(|pad| pad == 0);
@@ -148,7 +148,8 @@ impl Kernel {
     pub fn alignments(&self) -> Vec<u64> {
         let mut bytes = vec![u64::from(super::VECTOR_BYTES); self.buffers.len()];
         let mut note = |access: &Access| {
-            let rows = self.buffers.get(access.buffer.id).and_then(|b| Rows::of(self, b));
+            let rows =
+                self.buffers.get(access.buffer.id).and_then(|b| BoxRows::from_buffer(self, b));
             if let (Some(rows), Some(bytes)) = (rows, bytes.get_mut(access.buffer.id)) {
                 *bytes = rows.swizzle.alignment();
             }

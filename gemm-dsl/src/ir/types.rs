@@ -1,5 +1,6 @@
 //! Types of values and elements of memory.
 
+use crate::target::tensor_core::Format;
 use std::fmt;
 
 /// What one element of a buffer is.
@@ -37,6 +38,15 @@ pub enum Elem {
 pub const VECTOR_BYTES: u32 = 16;
 
 impl Elem {
+    /// The type that holds numbers of a tensor core's format in memory.
+    pub(crate) fn from_format(format: Format) -> Self {
+        match format {
+            Format::Bf16 => Elem::Bf16,
+            Format::F16 => Elem::F16,
+            Format::Tf32 => Elem::F32,
+        }
+    }
+
     /// Every element type.
     pub const ALL: [Elem; 13] = [
         Elem::F64,

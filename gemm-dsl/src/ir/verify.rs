@@ -42,7 +42,7 @@ impl VerifiedKernel {
     /// # Errors
     /// The first broken rule.
     pub fn new(kernel: Kernel) -> Result<Self, IrError> {
-        let mut check = Check {
+        let mut check = Verifier {
             k: &kernel,
             visible: Vec::new(),
             mutable: HashSet::new(),
@@ -106,18 +106,18 @@ mod types;
 
 use buffers::shared_bytes;
 
-type Checked<T = ()> = Result<T, String>;
+type VerifyResult<T = ()> = Result<T, String>;
 
-fn constant(k: &Kernel, expr: &Expr, what: &str) -> Checked<u64> {
+fn constant(k: &Kernel, expr: &Expr, what: &str) -> VerifyResult<u64> {
     let value = k.eval_const(expr).map_err(|e| format!("{what}: {e}"))?;
     u64::try_from(value).map_err(|_| format!("{what} is negative: {value}"))
 }
 
-fn require(ok: bool, rule: impl FnOnce() -> String) -> Checked {
+fn require(ok: bool, rule: impl FnOnce() -> String) -> VerifyResult {
     if ok { Ok(()) } else { Err(rule()) }
 }
 
-struct Check<'a> {
+struct Verifier<'a> {
     k: &'a Kernel,
     /// Variables in scope, innermost last.
     visible: Vec<Var>,
@@ -133,8 +133,8 @@ struct Check<'a> {
     named: HashMap<u32, u32>,
 }
 
-impl Check<'_> {
-    fn kernel(&mut self) -> Checked {
+impl Verifier<'_> {
+    fn kernel(&mut self) -> VerifyResult {
         let k = self.k;
         self.names()?;
         let threads = u64::from(k.geometry.block.0) * u64::from(k.geometry.block.1);
@@ -185,7 +185,7 @@ impl Check<'_> {
     }
 
     /// A function is straight-line arithmetic over variables of its own.
-    fn function(&mut self, function: &Function) -> Checked {
+    fn function(&mut self, function: &Function) -> VerifyResult {
         let name = &function.name;
         let mut pure = true;
         let mut check = |e: &Expr| {
@@ -222,7 +222,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn names(&self) -> Checked {
+    fn names(&self) -> VerifyResult {
         let k = self.k;
         let mut seen = HashSet::new();
         let globals = k.params.iter().map(|p| &p.name).chain(k.consts.iter().map(|c| &c.name));

@@ -176,13 +176,7 @@ impl Stmt {
             }
             Stmt::Mbarrier(barrier) => {
                 barrier.at.index.visit(f);
-                match &barrier.op {
-                    MbarrierOp::Init { count: e }
-                    | MbarrierOp::ArriveRemote { block: e, order: _ }
-                    | MbarrierOp::ArriveExpect { bytes: e }
-                    | MbarrierOp::Wait { parity: e } => e.visit(f),
-                    MbarrierOp::Arrive => {}
-                }
+                barrier.op.operand().into_iter().for_each(|e| e.visit(f));
             }
             Stmt::TensorCopy(TensorCopy { from: _, at, to, barrier, multicast }) => {
                 at.iter().for_each(|e| e.visit(f));

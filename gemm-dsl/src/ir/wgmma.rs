@@ -1,6 +1,6 @@
 //! Matrix instructions of four warps, whose operands lie in shared memory (`wgmma`).
 
-use super::tensor_map::{Rows, TensorSwizzle};
+use super::tensor_map::{BoxRows, TensorSwizzle};
 use super::{Access, Buffer, BufferId, Expr, Kernel};
 use crate::target::tensor_core::Format;
 
@@ -86,8 +86,8 @@ pub struct Descriptor {
 
 impl Descriptor {
     /// That of a shared array, if one can say how it lies.
-    pub fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
-        let swizzle = Rows::of(k, buffer)?.swizzle;
+    pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+        let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
         Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
     }
 

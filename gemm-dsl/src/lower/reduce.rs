@@ -1,18 +1,21 @@
 //! Reductions: threads fold elements into results. `fold` says what is made of them, `team` how threads make
 //! one of what each of them keeps, and there are two ways to share the work: the classic passes of the
 //! ladder's beginning (`tiles`), and rounds, in which the threads of a result go through its elements
-//! (`rounds`, with its `params` and their `shape`; `reader` is a thread's way through them, `kept` what it
+//! (`rounds`, with its `params` and their `shape`; `reader` is a thread's way through them, `accumulators` what it
 //! keeps), who they are (`place`) and what becomes of what they have folded (`finish`, and `long` for segments
 //! that take a block). `shards` has the programs for arrays that are cut along the axis that is folded.
 
+mod accumulators;
 mod expressions;
 mod finish;
 mod fold;
-mod kept;
+mod literal;
 mod long;
 mod params;
 mod place;
 mod reader;
+mod role;
+mod round;
 mod rounds;
 mod shape;
 mod shards;

@@ -10,7 +10,7 @@
 //!
 //! What a part is, a number, a few of them or a tile, and how parts become one, is the caller's.
 
-use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, KernelBuilder, MemoryOrder, Operand,
     Scope,
@@ -18,7 +18,7 @@ use crate::ir::{
 
 /// The array of words that a program keeps for tickets: as many as there are things made of parts.
 pub(super) fn slot(program: &mut Program, words: Expr) -> Slot {
-    program.temp_of("tickets", Elem::U32, [words], Fill::Kept)
+    program.temp_of("tickets", Elem::U32, [words], TempFill::Kept)
 }
 
 /// The parameter of a kernel that is this array. Its extent may name parameters that come later, and is given
@@ -67,7 +67,7 @@ pub(super) fn flag(b: &mut KernelBuilder) -> Access {
 impl Tickets {
     /// Tickets that are counted in `word`; the block learns by the [`flag`] that it is the last. `first_thread`
     /// holds for one thread of the block.
-    pub(super) fn new((word, is_last): (Access, Access), blocks: Expr, first_thread: Expr) -> Self {
+    pub(super) fn new(word: Access, is_last: Access, blocks: Expr, first_thread: Expr) -> Self {
         Self { word, blocks, is_last, first_thread, meet: None }
     }
 

@@ -4,7 +4,7 @@ use super::table;
 use super::token::Span;
 use super::{Fault, Outcome, checked, stream};
 use crate::ir::Elem;
-use crate::plan::Checked;
+use crate::plan::HasPlan;
 use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec, Typed};
 use crate::tables::{KernelTable, Rows};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
@@ -60,7 +60,7 @@ fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
 }
 
 /// Whether the keys could be read from which the types of these operands follow.
-fn knows_types<S: Checked>(outcome: &Outcome<'_, S>, of: Typed) -> bool {
+fn knows_types<S: HasPlan>(outcome: &Outcome<'_, S>, of: Typed) -> bool {
     !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
 }
 
@@ -126,7 +126,7 @@ fn placed(
 }
 
 /// The spec, and what else there is to tell of what was read, if there are tokens at all.
-fn read<S: Checked, R>(
+fn read<S: HasPlan, R>(
     stream: TokenStream,
     tell: impl FnOnce(&Outcome<'_, S>, &[Place]) -> R,
 ) -> (syn::Result<S>, Option<R>) {

@@ -13,7 +13,7 @@ mod tensor;
 use super::{Reader, Tokens, from_text, text};
 use crate::Family;
 use crate::error::{SpecErrors, quoted};
-use crate::plan::Checked;
+use crate::plan::HasPlan;
 use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
 use crate::tables::{KernelTable, Tabled};
 use proc_macro2::TokenStream;
@@ -24,7 +24,7 @@ use proptest::sample::select;
 /// stands for all keys of the family.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
-fn faults<S: Checked>(text: &str) -> Vec<(String, String)> {
+fn faults<S: HasPlan>(text: &str) -> Vec<(String, String)> {
     told(from_text::<S>(text))
 }
 
@@ -55,11 +55,11 @@ fn messages<T>(table: syn::Result<T>) -> Result<T, Vec<String>> {
 }
 
 /// The message, with the keys that it lists.
-fn message<S: Checked>(of: &str) -> String {
+fn message<S: HasPlan>(of: &str) -> String {
     of.replace("{keys}", &quoted(&S::keys()))
 }
 
-fn check<S: Checked>(specs: &[Faulty]) {
+fn check<S: HasPlan>(specs: &[Faulty]) {
     for (text, expected) in specs {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(at, of)| (at.to_string(), message::<S>(of))).collect();
@@ -231,7 +231,7 @@ fn datum(kind: Kind) -> BoxedStrategy<Datum> {
 }
 
 /// Any spec that the DSL can write, sound or not.
-fn spec<S: Checked>() -> impl Strategy<Value = S> {
+fn spec<S: HasPlan>() -> impl Strategy<Value = S> {
     let data: Vec<_> = S::KEYS.iter().map(|key| proptest::option::of(datum(key.kind))).collect();
     data.prop_map(|data| {
         let mut spec = S::default();
@@ -244,7 +244,7 @@ fn spec<S: Checked>() -> impl Strategy<Value = S> {
     })
 }
 
-fn prints_and_parses_back<S: Checked>(spec: &S) {
+fn prints_and_parses_back<S: HasPlan>(spec: &S) {
     let line = spec.to_string();
     let Ok((tokens, _)) = text::tokens(&line) else { panic!("{line}") };
     let reader = Reader::<S>::read(Tokens::all(&tokens));

@@ -30,7 +30,7 @@ mod messages;
 mod parts;
 mod types;
 
-pub use parts::Part;
+pub use parts::AccumulatorPart;
 pub use types::Types;
 
 use super::{Faults, check_name};
@@ -106,7 +106,7 @@ pub enum Blocks {
 pub struct ReducePlan {
     spec: ReduceSpec,
     types: Types,
-    parts: Vec<Part>,
+    parts: Vec<AccumulatorPart>,
     share: Share,
     blocks: Blocks,
     block_fold: BlockFold,
@@ -171,7 +171,8 @@ impl ReduceSpec {
 }
 
 /// How many elements a round has.
-fn elements((threads, items, vector): (u32, u32, u32)) -> u64 {
+fn elements(round: (u32, u32, u32)) -> u64 {
+    let (threads, items, vector) = round;
     u64::from(threads) * u64::from(items) * u64::from(vector)
 }
 
@@ -269,7 +270,7 @@ fn check_run(spec: &ReduceSpec, faults: &mut Faults) {
 }
 
 /// The columns of a block meet in shared memory.
-fn check_shared(spec: &ReduceSpec, parts: &[Part], faults: &mut Faults) {
+fn check_shared(spec: &ReduceSpec, parts: &[AccumulatorPart], faults: &mut Faults) {
     let width = u64::from(spec.vector()) * u64::from(spec.coarsen);
     let columns = matches!(spec.over, Over::Columns | Over::Middle) && spec.group != Some(1);
     if columns && faults.sound(&["block", "group", "items", "acc"]) {
@@ -315,7 +316,7 @@ impl ReducePlan {
     }
 
     /// What is kept of the elements that were folded.
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[AccumulatorPart] {
         &self.parts
     }
 

@@ -61,7 +61,10 @@ mod decisions;
 mod direct;
 mod epilogue;
 mod mma;
+mod occupancy;
 mod operand;
+mod pipeline;
+mod registers;
 mod shared_memory;
 pub(crate) mod simt;
 mod waiting;
@@ -69,18 +72,21 @@ mod wgmma;
 
 pub use direct::{DirectPlan, ReadPlan};
 pub use epilogue::{EpiloguePlan, Guards};
-pub use mma::MatrixPlan;
+pub use mma::MmaPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
-pub(crate) use shared_memory::{Registers, SharedSum};
-pub use simt::tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
-pub use wgmma::TensorPlan;
+pub use pipeline::{Pipeline, Ragged};
+pub(crate) use registers::Registers;
+pub(crate) use shared_memory::SharedSum;
+pub use simt::naive::NaivePlan;
+pub use simt::tiled::{TiledPlan, WarpTile};
 pub(crate) use wgmma::WARPGROUP;
+pub use wgmma::WgmmaPlan;
 
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec, Sharing};
-use check::Geometry;
+use crate::spec::{Batch, Bounds, Epilogue, Layout, SgemmSpec, Sharing};
+use check::TileGeometry;
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -96,7 +102,7 @@ pub struct SgemmPlan {
     shape: Shape,
 }
 
-/// The four shapes of kernels.
+/// Four kinds of kernels.
 #[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -107,37 +113,16 @@ pub enum Shape {
     /// The operands of a block are staged in shared memory.
     Tiled(TiledPlan),
     /// Warpgroups multiply planes of the operands in shared memory.
-    Tensor(TensorPlan),
+    Wgmma(WgmmaPlan),
 }
 
 impl Shape {
     /// The geometry of warpgroups, if they multiply.
-    pub(crate) fn tensor(&self) -> Option<&TensorPlan> {
+    pub(crate) fn wgmma(&self) -> Option<&WgmmaPlan> {
         match self {
-            Self::Tensor(tensor) => Some(tensor),
+            Self::Wgmma(wgmma) => Some(wgmma),
             Self::Naive(_) | Self::Direct(_) | Self::Tiled(_) => None,
         }
-    }
-}
-
-facts! {
-    /// The geometry of a kernel that stages nothing, and whose threads have one sum after the other.
-    NaivePlan {
-        /// Threads of a block along the rows of C.
-        rows: u32,
-        /// Threads of a block along the columns of C.
-        cols: u32,
-        /// Whether consecutive threads run along the rows of C; else along its columns.
-        by_rows: bool,
-        /// Adjacent elements of a row of C that a thread computes one after the other.
-        coarsen: u32,
-    }
-}
-
-impl NaivePlan {
-    /// Threads of a block, at most 1024; not always a multiple of 32.
-    pub fn threads(&self) -> u32 {
-        self.rows * self.cols
     }
 }
 
@@ -151,22 +136,14 @@ impl SgemmSpec {
         let draft = check::check(self, &mut faults);
         let passed = faults.finish()?;
         let shape = match draft {
-            Some(Geometry::Tiled(draft)) => Shape::Tiled(draft.plan(&passed)),
-            Some(Geometry::Tensor(draft)) => Shape::Tensor(draft.plan(&passed)),
+            Some(TileGeometry::Tiled(draft)) => Shape::Tiled(draft.plan(&passed)),
+            Some(TileGeometry::Wgmma(draft)) => Shape::Wgmma(draft.plan(&passed)),
             None if self.is_direct() => Shape::Direct(DirectPlan::new(self, Variant::Vector)),
-            None => {
-                let block = self.block_or_default();
-                Shape::Naive(NaivePlan {
-                    rows: block.rows,
-                    cols: block.cols,
-                    by_rows: self.lanes == Lanes::M,
-                    coarsen: self.coarsen,
-                })
-            }
+            None => Shape::Naive(NaivePlan::new(self)),
         };
         let vectors = match &shape {
             Shape::Naive(_) => false,
-            Shape::Tensor(tensor) => tensor.has_vectors(),
+            Shape::Wgmma(wgmma) => wgmma.has_vectors(),
             Shape::Direct(direct) => direct.has_vectors(),
             Shape::Tiled(tiled) => tiled.has_global_vectors(),
         };
@@ -201,17 +178,17 @@ impl SgemmPlan {
             Shape::Naive(naive) => naive.threads(),
             Shape::Direct(direct) => direct.threads(),
             Shape::Tiled(tiled) => tiled.threads(),
-            Shape::Tensor(tensor) => tensor.threads(),
+            Shape::Wgmma(wgmma) => wgmma.threads(),
         }
     }
 
     /// Rows and columns of C that one block computes.
     pub fn block_tile(&self) -> (u32, u32) {
         match &self.shape {
-            Shape::Naive(naive) => (naive.rows, naive.cols * naive.coarsen),
+            Shape::Naive(naive) => (naive.rows(), naive.cols() * naive.coarsen()),
             Shape::Direct(d) => (d.rows() * d.tm(), d.cols() * d.tn()),
             Shape::Tiled(tiled) => (tiled.bm(), tiled.bn()),
-            Shape::Tensor(tensor) => (tensor.bm(), tensor.bn()),
+            Shape::Wgmma(tensor) => (tensor.bm(), tensor.bn()),
         }
     }
 
@@ -232,7 +209,7 @@ impl SgemmPlan {
             Shape::Naive(_) => 1,
             Shape::Direct(direct) => direct.round(),
             Shape::Tiled(tiled) => tiled.bk(),
-            Shape::Tensor(tensor) => tensor.bk(),
+            Shape::Wgmma(wgmma) => wgmma.bk(),
         }
     }
 
@@ -242,7 +219,7 @@ impl SgemmPlan {
             Shape::Naive(_) => 0,
             Shape::Direct(direct) => direct.shared_bytes(),
             Shape::Tiled(tiled) => tiled.shared_bytes(),
-            Shape::Tensor(tensor) => tensor.shared_bytes(),
+            Shape::Wgmma(wgmma) => wgmma.shared_bytes(),
         }
     }
 
@@ -252,7 +229,7 @@ impl SgemmPlan {
             Shape::Naive(_) => None,
             Shape::Direct(direct) => Some(direct.epilogue()),
             Shape::Tiled(tiled) => Some(tiled.epilogue()),
-            Shape::Tensor(tensor) => Some(tensor.epilogue()),
+            Shape::Wgmma(tensor) => Some(tensor.epilogue()),
         }
     }
 
@@ -350,7 +327,7 @@ impl SgemmPlan {
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
         let shape = match &self.shape {
             Shape::Naive(_) => return None,
-            Shape::Tensor(_) => Shape::Tensor(TensorPlan::new(&spec, spec.tile?, variant)?),
+            Shape::Wgmma(_) => Shape::Wgmma(WgmmaPlan::new(&spec, spec.tile?, variant)?),
             Shape::Direct(_) => Shape::Direct(DirectPlan::new(&spec, variant)),
             Shape::Tiled(_) => Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
         };

@@ -9,7 +9,9 @@ use super::Shape;
 use crate::Family;
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
-use crate::ir::contract::{Array, Axis, Contract, ContractError, Need, Place, Region};
+use crate::ir::contract::{
+    ArrayAxis, ArrayPlace, BoundArray, Contract, ContractError, Need, Region,
+};
 use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 use plausible::plausible;
@@ -62,14 +64,14 @@ proptest! {
         prop_assert!(plan.shared_bytes() <= LARGEST.shared_per_block);
         let tiled = match plan.shape() {
             Shape::Tiled(tiled) => tiled,
-            Shape::Tensor(tensor) => {
-                prop_assert_eq!(tensor.holders() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
+            Shape::Wgmma(tensor) => {
+                prop_assert_eq!(tensor.epilogue_threads() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
                 // Who asks for more registers than a block has waits for ever.
                 let [few, many] = tensor.registers().unwrap_or([0; 2]);
-                let others = (tensor.threads() - tensor.holders()) * few;
+                let others = (tensor.threads() - tensor.epilogue_threads()) * few;
                 let warps = u64::from(tensor.threads() / 32 * plan.blocks_per_sm());
                 let even = LARGEST.registers_per_thread(warps) / 8 * 8;
-                prop_assert!(others + tensor.holders() * many <= even * tensor.threads());
+                prop_assert!(others + tensor.epilogue_threads() * many <= even * tensor.threads());
                 // Who is given more has more than before, and who is given fewer has fewer.
                 prop_assert!(tensor.registers().is_none() || few < even && even < many);
                 return Ok(());
@@ -240,8 +242,8 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
 /// Whether a packed product takes these extents, of operands that are long enough.
 fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
     let elem = F32;
-    let place = Place::One(Region { address: 0, len: u64::MAX });
-    let array = |name| Array { name, elem, place, axes: None };
+    let place = ArrayPlace::One(Region { address: 0, len: u64::MAX });
+    let array = |name| BoundArray { name, elem, place, axes: None };
     contract.bind_in_order(&["A", "B", "C"].map(array), &extents).map(drop)
 }
 
@@ -250,9 +252,9 @@ fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
 fn what_a_kernel_does_not_touch_may_lie_anyhow() {
     let program = SgemmSpec::default().program().expect("a sound spec");
     let bound = |k: u64| {
-        let axes = [Axis { extent: 2, stride: 7 }, Axis { extent: 7, stride: 1 }];
-        let place = Place::One(Region { address: 0, len: 14 });
-        let array = |name, axes| Array { name, elem: F32, place, axes };
+        let axes = [ArrayAxis { extent: 2, stride: 7 }, ArrayAxis { extent: 7, stride: 1 }];
+        let place = ArrayPlace::One(Region { address: 0, len: 14 });
+        let array = |name, axes| BoundArray { name, elem: F32, place, axes };
         let arrays = [array("A", Some(&axes[..])), array("B", None), array("C", None)];
         program.preferred().contract().bind_in_order(&arrays, &[2, 2, k]).map(drop)
     };

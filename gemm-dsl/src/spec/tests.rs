@@ -6,7 +6,7 @@ use super::table::{ActsOn, Key, Remedy, Table, Typed, derived_name, spec, words}
 use super::{Datum, Kind, Rect, ReduceSpec, SgemmSpec, Spec};
 use crate::error::SpecErrors;
 use crate::parse::from_text;
-use crate::plan::{Checked, Faults};
+use crate::plan::{Faults, HasPlan};
 use std::str::FromStr;
 
 words! {
@@ -48,7 +48,7 @@ impl ProbeSpec {
     }
 }
 
-impl Checked for ProbeSpec {
+impl HasPlan for ProbeSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         let mut faults = Faults::default();
         faults.check_minimums(self);

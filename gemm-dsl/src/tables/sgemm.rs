@@ -4,7 +4,7 @@ use super::{KernelTable, Rounds, Rows, Tabled};
 use crate::error::SpecErrors;
 use crate::expr::{Environment, Facts, SGEMM_TABLE};
 use crate::parse;
-use crate::plan::Checked;
+use crate::plan::HasPlan;
 use crate::spec::{Layout, SgemmSpec};
 
 /// The GPU that a row is chosen for.

@@ -6,7 +6,7 @@
 use super::driver;
 use crate::error::{Error, Result};
 use cudarc::driver::DeviceRepr;
-use gemm_dsl::ir::contract::Mapped;
+use gemm_dsl::ir::contract::MappedArray;
 use gemm_dsl::ir::{Elem, TensorMap, TensorSwizzle};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -78,7 +78,7 @@ pub fn encode(
     address: u64,
     elem: Elem,
     map: &TensorMap,
-    mapped: &Mapped,
+    mapped: &MappedArray,
 ) -> Result<EncodedTensorMap> {
     let size = u64::from(elem.size());
     // The driver has the innermost dimension first, and takes it to be contiguous.

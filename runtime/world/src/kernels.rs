@@ -187,7 +187,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {
                 let by_column = shape.lies_in_columns();
-                used.push(programs.planes_of_b(self.spec.arith, by_column)?);
+                used.push(programs.splits_of_b(self.spec.arith, by_column)?);
             }
         }
         Ok(used.iter().try_for_each(|program| load(&self.device, program))?)

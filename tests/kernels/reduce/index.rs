@@ -1,7 +1,9 @@
 //! How many elements a reduction with indices or counts of 32 bits may have: contracts say it without them.
 
 use gemm_dsl::Family;
-use gemm_dsl::ir::contract::{Arguments, Array, Axis, ContractError, Need, Place, Region, Subject};
+use gemm_dsl::ir::contract::{
+    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Need, Region, Subject,
+};
 use gemm_dsl::ir::program::Slot;
 use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
@@ -50,14 +52,14 @@ pub fn bound(
             };
             let (mut axes, mut len) = (Vec::new(), 1);
             for extent in dims.iter().rev().map(value) {
-                axes.insert(0, Axis { extent, stride: len });
+                axes.insert(0, ArrayAxis { extent, stride: len });
                 len *= extent;
             }
             let stretch = Region { address: (nth as u64) << 48, len };
-            lying.push((*operand, elem, Place::One(stretch), axes));
+            lying.push((*operand, elem, ArrayPlace::One(stretch), axes));
         }
         let arrays = lying.iter().map(|(operand, elem, place, axes)| {
-            (*operand, Array { name: "array", elem: *elem, place: *place, axes: Some(axes) })
+            (*operand, BoundArray { name: "array", elem: *elem, place: *place, axes: Some(axes) })
         });
         let arrays: Vec<_> = arrays.collect();
         let extents = launch.extents.iter().map(|(extent, expr)| (*extent, value(expr)));

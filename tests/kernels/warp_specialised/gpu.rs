@@ -2,7 +2,7 @@
 
 use crate::trial;
 use gemm_dsl::cuda;
-use gemm_dsl::ir::contract::{Array, Place, Region};
+use gemm_dsl::ir::contract::{ArrayPlace, BoundArray, Region};
 use gemm_dsl::ir::{Elem, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Format;
 use gemm_fixtures::clusters::{Clustered, End, Fault};
@@ -99,14 +99,14 @@ fn launched(
     let arrays: [CudaSlice<u8>; 3] =
         [stream.clone_htod(a)?, stream.clone_htod(b)?, stream.clone_htod(&vec![0x5e; output])?];
     let addresses = [0, 1, 2].map(|n: usize| arrays[n].device_ptr(stream).0);
-    let bound: Vec<Array<'_>> = contract
+    let bound: Vec<BoundArray<'_>> = contract
         .arrays()
         .zip(&arrays)
         .zip(addresses)
         .map(|((array, held), address)| {
             let len = held.len() as u64 / u64::from(array.elem.size());
-            let place = Place::One(Region { address, len });
-            Array { name: &array.name, elem: array.elem, place, axes: None }
+            let place = ArrayPlace::One(Region { address, len });
+            BoundArray { name: &array.name, elem: array.elem, place, axes: None }
         })
         .collect();
     let given: Vec<u64> = scalars.iter().map(|scalar| *scalar as u64).collect();

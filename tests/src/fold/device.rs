@@ -3,7 +3,7 @@
 use super::Case;
 use super::lying::{Image, Images};
 use super::simulate::Machine;
-use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::{
@@ -119,7 +119,7 @@ pub(super) fn upload<T: Element>(device: &Device, image: &Image) -> Result<Buffe
 pub(super) fn matrix<'a, T: Element>(
     over: Over,
     part: &'a BufferView<'_, T>,
-    axes: &[Axis],
+    axes: &[ArrayAxis],
 ) -> Result<Option<MatrixRef<'a, T>>, Error> {
     let extent = |n: usize| axes[n].extent as usize;
     let stride = |n: usize| axes[n].stride as usize;

@@ -2,7 +2,7 @@
 //! of exactly the length that it needs, and poison wherever no element is.
 
 use super::{Case, Shape};
-use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_reference::random::Random;
 
@@ -55,7 +55,7 @@ pub struct Image {
     /// Elements from the first to the last.
     pub len: usize,
     /// Its extents and strides.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<ArrayAxis>,
 }
 
 /// Elements behind an array.
@@ -65,7 +65,7 @@ impl Image {
     pub(super) fn new(elem: Elem, extents: &[usize], start: usize, padding: &[usize]) -> Self {
         let (mut axes, mut stride) = (Vec::new(), 1);
         for (nth, extent) in extents.iter().rev().enumerate() {
-            axes.insert(0, Axis { extent: *extent as u64, stride: stride as u64 });
+            axes.insert(0, ArrayAxis { extent: *extent as u64, stride: stride as u64 });
             stride = stride * extent + padding.get(nth).copied().unwrap_or(0);
         }
         let reach = axes.iter().map(|axis| axis.extent.saturating_sub(1) * axis.stride);

@@ -3,8 +3,10 @@
 use super::Case;
 use super::lying::{Image, Images, Lying, poison};
 use gemm_dsl::Family;
-use gemm_dsl::ir::contract::{Arguments, Array, Axis, ContractError, Parameter, Place, Region};
-use gemm_dsl::ir::program::{Fill, Known, Launch, Slot};
+use gemm_dsl::ir::contract::{
+    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Parameter, Region,
+};
+use gemm_dsl::ir::program::{Launch, ProgramValues, Slot, TempFill};
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_sim::{Buffer, SimError};
@@ -99,7 +101,7 @@ struct Bound<'a> {
     name: &'a str,
     whole: Buffer,
     view: Buffer,
-    axes: Vec<Axis>,
+    axes: Vec<ArrayAxis>,
 }
 
 impl<'a> Bound<'a> {
@@ -110,10 +112,10 @@ impl<'a> Bound<'a> {
         Self { name, whole, view, axes: image.axes.clone() }
     }
 
-    fn array(&self) -> Array<'_> {
+    fn array(&self) -> BoundArray<'_> {
         let (address, len) = (self.view.byte_offset(), self.view.len() as u64);
-        let place = Place::One(Region { address, len });
-        Array { name: self.name, elem: self.view.elem(), place, axes: Some(&self.axes) }
+        let place = ArrayPlace::One(Region { address, len });
+        BoundArray { name: self.name, elem: self.view.elem(), place, axes: Some(&self.axes) }
     }
 }
 
@@ -133,11 +135,11 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
         let (mut axes, mut len) = (Vec::new(), 1);
         for dim in temp.dims.iter().rev() {
             let extent = program.eval(dim, &known)?;
-            axes.insert(0, Axis { extent, stride: len });
+            axes.insert(0, ArrayAxis { extent, stride: len });
             len *= extent;
         }
         // Memory that others have used: what is read before it is written shows.
-        let bits = if temp.fill == Fill::Uninitialised { poison(temp.elem) } else { 0 };
+        let bits = if temp.fill == TempFill::Uninitialised { poison(temp.elem) } else { 0 };
         let whole = Buffer::from_bits(temp.elem, vec![bits; len as usize].into_iter());
         temps.push(Bound { name: temp.name, view: whole.clone(), whole, axes });
     }
@@ -152,7 +154,7 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
     }
     for (temp, bound) in program.temps.iter().zip(&temps) {
         let used = bound.whole.bits().iter().position(|bits| *bits != 0);
-        if let (Fill::Kept, Some(at)) = (temp.fill, used) {
+        if let (TempFill::Kept, Some(at)) = (temp.fill, used) {
             return Err(Failure::NotKept(temp.name, at));
         }
     }
@@ -169,7 +171,7 @@ pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Va
 fn one<'b, 'a: 'b>(
     program: &VerifiedProgram,
     launch: &Launch,
-    known: &Known,
+    known: &ProgramValues,
     find: &impl Fn(Slot) -> &'b Bound<'a>,
 ) -> Result<Variant, Failure> {
     let mut extents = Vec::new();

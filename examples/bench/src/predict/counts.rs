@@ -63,7 +63,7 @@ fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
             Pipeline::Async { stages, .. } => (depth, 2 * stages as usize),
             Pipeline::Single | Pipeline::Prefetch | Pipeline::DoubleBuffer => (depth, 4),
         },
-        Shape::Tensor(_) => (depth, 2 * plan.spec().stages.unwrap_or(1) as usize),
+        Shape::Wgmma(_) => (depth, 2 * plan.spec().stages.unwrap_or(1) as usize),
     };
     let left = extent % depth;
     line(extent, [left + first * depth, left + 2 * first * depth])
@@ -166,10 +166,10 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
             Pipeline::Prefetch | Pipeline::DoubleBuffer => (1, 1.0),
             Pipeline::Async { stages, .. } => (stages - 1, 1.0),
         },
-        Shape::Tensor(_) if spec.copy == Copies::Tma => (spec.stages.unwrap_or(1) - 1, 1.0),
-        Shape::Naive(_) | Shape::Direct(_) | Shape::Tensor(_) => (0, 2.0),
+        Shape::Wgmma(_) if spec.copy == Copies::Tma => (spec.stages.unwrap_or(1) - 1, 1.0),
+        Shape::Naive(_) | Shape::Direct(_) | Shape::Wgmma(_) => (0, 2.0),
     };
-    let staged = matches!(plan.shape(), Shape::Tiled(_) | Shape::Tensor(_));
+    let staged = matches!(plan.shape(), Shape::Tiled(_) | Shape::Wgmma(_));
     if staged {
         let tiles = (m / rows).ceil() * (n / cols).ceil();
         let ranges = (launch.blocks / tiles).max(1.0);
@@ -186,7 +186,7 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
         launch.work.sectors = launch.work.sectors.min(once);
     }
-    let bytes = match spec.arith.format().filter(|_| matches!(plan.shape(), Shape::Tensor(_))) {
+    let bytes = match spec.arith.format().filter(|_| matches!(plan.shape(), Shape::Wgmma(_))) {
         Some(_) => 2.0 * f64::from(spec.arith.planes()),
         None => 4.0,
     };

@@ -187,7 +187,7 @@ fn registers(plan: &SgemmPlan) -> u32 {
             };
             thread.m * thread.n + 2 * (thread.m + thread.n) + staged + OTHER_REGISTERS
         }
-        Shape::Tensor(_) => THREAD_REGISTERS,
+        Shape::Wgmma(_) => THREAD_REGISTERS,
     };
     let warps = u64::from(plan.threads().div_ceil(32) * plan.blocks_per_sm());
     wanted.min(gemm_dsl::target::arch::LARGEST.registers_per_thread(warps))

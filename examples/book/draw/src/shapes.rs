@@ -96,7 +96,7 @@ pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize
     let (rows, cols) = plan.block_tile();
     let (step, steps) = match plan.shape() {
         Shape::Naive(_) => (1, NAIVE_DEPTH),
-        Shape::Direct(_) | Shape::Tiled(_) | Shape::Tensor(_) => (plan.depth() as usize, DEPTH),
+        Shape::Direct(_) | Shape::Tiled(_) | Shape::Wgmma(_) => (plan.depth() as usize, DEPTH),
     };
     let products = products(plan) as u64;
     let depths = std::iter::successors(Some(steps), |depth| Some(depth / 2));

@@ -4,8 +4,8 @@
 //! problem give all shapes.
 
 use crate::operands::{Numbers, argument};
-use gemm_dsl::ir::contract::{self, Axis, Call, ContractError, Place, Region};
-use gemm_dsl::ir::program::{Array, Known, Launch, Slot};
+use gemm_dsl::ir::contract::{self, ArrayAxis, ArrayPlace, Call, ContractError, Region};
+use gemm_dsl::ir::program::{Array, Launch, ProgramValues, Slot};
 use gemm_dsl::ir::{Expr, HostError, ParamKind, VerifiedKernel, VerifiedProgram};
 use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ struct LaunchResult<'p> {
 struct BoundArray {
     given: BufferArg,
     stretches: Vec<Region>,
-    axes: Vec<Axis>,
+    axes: Vec<ArrayAxis>,
 }
 
 /// Runs a program. The problem is its extents, in its order; what it folds segments by is given.
@@ -106,7 +106,7 @@ pub fn launch(
 
 struct Run<'a> {
     program: &'a VerifiedProgram,
-    known: &'a Known,
+    known: &'a ProgramValues,
     offsets: Option<&'a [u64]>,
     launches: &'a [&'a Launch],
     arrays: HashMap<Slot, BoundArray>,
@@ -129,10 +129,10 @@ impl<'a> Run<'a> {
                 BufferArg::List(buffers) => buffers.first().map(Buffer::elem),
             };
             let place = match (given, &stretches[..]) {
-                (BufferArg::One(_), [stretch]) => Place::One(*stretch),
-                (_, stretches) => Place::List(stretches),
+                (BufferArg::One(_), [stretch]) => ArrayPlace::One(*stretch),
+                (_, stretches) => ArrayPlace::List(stretches),
             };
-            elem.map(|elem| contract::Array { name: "array", elem, place, axes: Some(axes) })
+            elem.map(|elem| contract::BoundArray { name: "array", elem, place, axes: Some(axes) })
         };
         let arrays =
             launch.bind.iter().filter_map(|(operand, slot)| Some((*operand, array(slot)?)));
@@ -226,16 +226,16 @@ impl<'a> Run<'a> {
 
     /// The extents of an array without gaps, and the distances between neighbours: matrices lie row by row, or column by
     /// column where the kernels that take them say so.
-    fn axes(&self, slot: Slot, dims: &[Expr]) -> Result<Vec<Axis>, Failure> {
+    fn axes(&self, slot: Slot, dims: &[Expr]) -> Result<Vec<ArrayAxis>, Failure> {
         let mut order: Vec<usize> = (0..dims.len()).collect();
         if self.is_by_column(slot) && dims.len() > 1 {
             order.swap(dims.len() - 2, dims.len() - 1);
         }
-        let mut axes = vec![Axis { extent: 1, stride: 1 }; dims.len()];
+        let mut axes = vec![ArrayAxis { extent: 1, stride: 1 }; dims.len()];
         let mut stride = 1;
         for dim in order.into_iter().rev() {
             let extent = self.program.eval(&dims[dim], self.known)?;
-            axes[dim] = Axis { extent, stride };
+            axes[dim] = ArrayAxis { extent, stride };
             stride = stride.saturating_mul(extent);
         }
         Ok(axes)

@@ -56,7 +56,7 @@ impl Lowering<'_, '_> {
 
     fn tile(&mut self, first: &Access) -> Tile {
         let kernel = self.launch.kernel;
-        let descriptor = Descriptor::of(kernel, &kernel[first.buffer]);
+        let descriptor = Descriptor::from_buffer(kernel, &kernel[first.buffer]);
         let descriptor = descriptor
             .unwrap_or_else(|| unreachable!("verified: the tile lies as a descriptor says"));
         self.code.loaded[first.buffer.id] = true;

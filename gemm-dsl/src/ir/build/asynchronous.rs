@@ -28,14 +28,13 @@ impl KernelBuilder {
         operand: Operand,
         map: TensorMap,
     ) -> BufferId {
-        let buffer =
-            self.buffer(name, elem, (Space::Global, BufferLayout::linear()), Vec::new(), "");
+        let buffer = self.buffer(name, elem, Space::Global, BufferLayout::linear(), Vec::new(), "");
         let kind = ParamKind::TensorMap { buffer, operand, map };
         self.kernel.params.push(Param { name: name.into(), kind });
         buffer
     }
 
-    fn mbarrier(&mut self, (barriers, index): (MbarrierId, Expr), op: MbarrierOp) {
+    fn mbarrier(&mut self, barriers: MbarrierId, index: Expr, op: MbarrierOp) {
         self.push(Stmt::Mbarrier(Mbarrier { at: MbarrierRef { barriers, index }, op }));
     }
 
@@ -46,12 +45,12 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         count: impl Into<Expr>,
     ) {
-        self.mbarrier((barriers, index.into()), MbarrierOp::Init { count: count.into() });
+        self.mbarrier(barriers, index.into(), MbarrierOp::Init { count: count.into() });
     }
 
     /// Arrives at a barrier.
     pub fn mbarrier_arrive(&mut self, barriers: MbarrierId, index: impl Into<Expr>) {
-        self.mbarrier((barriers, index.into()), MbarrierOp::Arrive);
+        self.mbarrier(barriers, index.into(), MbarrierOp::Arrive);
     }
 
     /// Arrives at the barrier of another block of the cluster, by its number there.
@@ -61,7 +60,8 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        self.arrive_remote((barriers, index.into()), block.into(), MemoryOrder::Release);
+        let (block, order) = (block.into(), MemoryOrder::Release);
+        self.mbarrier(barriers, index.into(), MbarrierOp::ArriveRemote { block, order });
     }
 
     /// The same, by which only asynchronous work is ordered.
@@ -71,11 +71,8 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        self.arrive_remote((barriers, index.into()), block.into(), MemoryOrder::Relaxed);
-    }
-
-    fn arrive_remote(&mut self, barrier: (MbarrierId, Expr), block: Expr, order: MemoryOrder) {
-        self.mbarrier(barrier, MbarrierOp::ArriveRemote { block, order });
+        let (block, order) = (block.into(), MemoryOrder::Relaxed);
+        self.mbarrier(barriers, index.into(), MbarrierOp::ArriveRemote { block, order });
     }
 
     /// Expects bytes in the phase of a barrier, and arrives.
@@ -85,7 +82,7 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         bytes: impl Into<Expr>,
     ) {
-        self.mbarrier((barriers, index.into()), MbarrierOp::ArriveExpect { bytes: bytes.into() });
+        self.mbarrier(barriers, index.into(), MbarrierOp::ArriveExpect { bytes: bytes.into() });
     }
 
     /// Waits until the phase of this parity is complete.
@@ -95,7 +92,7 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         parity: impl Into<Expr>,
     ) {
-        self.mbarrier((barriers, index.into()), MbarrierOp::Wait { parity: parity.into() });
+        self.mbarrier(barriers, index.into(), MbarrierOp::Wait { parity: parity.into() });
     }
 
     /// A fence between two ways to memory.
@@ -111,7 +108,10 @@ impl KernelBuilder {
         to: Access,
         barrier: (MbarrierId, Expr),
     ) {
-        self.copy_box((from, at.into_iter().collect()), to, barrier, None);
+        let (barriers, index) = barrier;
+        let barrier = MbarrierRef { barriers, index };
+        let (at, multicast) = (at.into_iter().collect(), None);
+        self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }));
     }
 
     /// As [`KernelBuilder::tensor_copy`], to the blocks of the cluster whose bits are set.
@@ -123,17 +123,9 @@ impl KernelBuilder {
         barrier: (MbarrierId, Expr),
         blocks: impl Into<Expr>,
     ) {
-        self.copy_box((from, at.into_iter().collect()), to, barrier, Some(blocks.into()));
-    }
-
-    fn copy_box(
-        &mut self,
-        (from, at): (BufferId, Vec<Expr>),
-        to: Access,
-        (barriers, index): (MbarrierId, Expr),
-        multicast: Option<Expr>,
-    ) {
+        let (barriers, index) = barrier;
         let barrier = MbarrierRef { barriers, index };
+        let (at, multicast) = (at.into_iter().collect(), Some(blocks.into()));
         self.push(Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }));
     }
 

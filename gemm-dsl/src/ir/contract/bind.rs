@@ -1,10 +1,11 @@
 //! How arguments are bound to a kernel: by name or in order, by one check.
 
+use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
 use super::{
     ArrayParameter, Between, Contract, ContractError, Need, Parameter, Requirement, Source, Subject,
 };
-use super::{Extent, Operand, Rule};
-use crate::ir::{Elem, HostError, Scalar, Ty};
+use super::{Operand, Rule};
+use crate::ir::{HostError, Scalar, Ty};
 
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
@@ -15,97 +16,6 @@ const MAP_BYTES: u64 = 16;
 const MAP_EXTENT: u64 = 1 << 32;
 /// Bytes that distances in it are less than.
 const MAP_STRIDE: u64 = 1 << 40;
-
-/// An array as a launch passes it to a buffer parameter.
-#[derive(Clone, Copy, Debug)]
-pub struct Array<'a> {
-    /// What the caller calls it.
-    pub name: &'a str,
-    /// What its elements are.
-    pub elem: Elem,
-    /// Where it lies, or each array of a list.
-    pub place: Place<'a>,
-    /// Its shape, outermost dimension first; of a list, that of each array. Without one it lies as the
-    /// kernel says.
-    pub axes: Option<&'a [Axis]>,
-}
-
-/// Consecutive elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// Their address, or its distance in bytes from a place of the greatest alignment.
-    pub address: u64,
-    /// Their number, from the address on: nothing else may be touched.
-    pub len: u64,
-}
-
-/// Where what is bound to a parameter lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a> {
-    /// One array.
-    One(Region),
-    /// The arrays of a list.
-    List(&'a [Region]),
-}
-
-impl Place<'_> {
-    /// Where each array lies.
-    fn stretches(&self) -> &[Region] {
-        match self {
-            Place::One(stretch) => std::slice::from_ref(stretch),
-            Place::List(stretches) => stretches,
-        }
-    }
-}
-
-/// One dimension of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Axis {
-    /// The number of elements along it.
-    pub extent: u64,
-    /// The distance between two neighbours, in elements.
-    pub stride: u64,
-}
-
-/// What a launch gives a kernel, by name.
-#[derive(Clone, Copy, Debug)]
-pub struct Arguments<'a> {
-    /// The extents of the problem.
-    pub extents: &'a [(Extent, u64)],
-    /// The bits of the caller's numbers, zero-extended.
-    pub arguments: &'a [u64],
-    /// The arrays.
-    pub arrays: &'a [(Operand, Array<'a>)],
-}
-
-/// A launch that satisfies the contract.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The bits of each scalar parameter, zero-extended, by parameter; 0 for a buffer.
-    pub scalars: Vec<u64>,
-    /// Blocks along x, y and z.
-    pub grid: [u32; 3],
-    /// The arrays that tensor maps stand for, in the order of the parameters.
-    pub maps: Vec<Mapped>,
-}
-
-/// What a tensor map says of the array of a launch, in elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
-    /// Which of the buffer parameters it is.
-    pub position: usize,
-    /// The extents, outermost first.
-    pub extents: Vec<u64>,
-    /// The distances between neighbours along each dimension.
-    pub strides: Vec<u64>,
-}
-
-impl Call {
-    /// Whether there is nothing to launch.
-    pub fn is_empty(&self) -> bool {
-        self.grid.contains(&0)
-    }
-}
 
 impl Contract {
     /// Binds what a launch gives by name.
@@ -129,7 +39,7 @@ impl Contract {
                         Source::Argument(n) => given.arguments.get(n).copied(),
                     };
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Arguments, 0)
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
                     })?
                 }
             });
@@ -143,7 +53,7 @@ impl Contract {
     /// As [`Contract::bind`].
     pub fn bind_in_order(
         &self,
-        arrays: &[Array<'_>],
+        arrays: &[BoundArray<'_>],
         scalars: &[u64],
     ) -> Result<Call, ContractError> {
         let mut given = scalars.iter();
@@ -154,7 +64,7 @@ impl Contract {
                 Parameter::Scalar { source, .. } => {
                     let value = given.next().copied();
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Arguments, 0)
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
                     })?
                 }
             });
@@ -166,7 +76,7 @@ impl Contract {
     fn check<'a>(
         &self,
         scalars: Vec<u64>,
-        find: impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+        find: impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<Call, ContractError> {
         // Extents and strides; what the caller passes takes no part in any rule.
         let mut values = Vec::with_capacity(scalars.len());
@@ -191,7 +101,7 @@ impl Contract {
         }
         for (position, array) in self.arrays().enumerate() {
             let bound = find(array, position).ok_or_else(|| {
-                self.unmet(self.array(array.operand, &array.name), Need::Arguments, 0)
+                self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
             })?;
             if !array.takes(bound.elem) {
                 let subject = self.array(array.operand, bound.name);
@@ -211,11 +121,11 @@ impl Contract {
         for (position, array) in self.arrays().enumerate() {
             let Some(bound) = find(array, position) else { continue };
             let span = self.span(array, &values)?;
-            for (nth, stretch) in bound.place.stretches().iter().enumerate() {
-                if span > stretch.len.into() {
+            for (nth, region) in bound.place.regions().iter().enumerate() {
+                if span > region.len.into() {
                     let subject = self.nth(array, bound.name, nth);
                     let needed = u64::try_from(span).unwrap_or(u64::MAX);
-                    return Err(self.unmet(subject, Need::Elements(needed), stretch.len.into()));
+                    return Err(self.unmet(subject, Need::Elements(needed), region.len.into()));
                 }
             }
         }
@@ -250,12 +160,12 @@ impl Contract {
         &self,
         array: &ArrayParameter,
         position: usize,
-        bound: &Array<'_>,
+        bound: &BoundArray<'_>,
         values: &[Option<u64>],
-    ) -> Result<Mapped, ContractError> {
+    ) -> Result<MappedArray, ContractError> {
         let (operand, size) = (array.operand, u64::from(array.elem.size()));
-        for stretch in bound.place.stretches() {
-            let beyond = stretch.address % MAP_BYTES;
+        for region in bound.place.regions() {
+            let beyond = region.address % MAP_BYTES;
             if beyond != 0 {
                 let need = Need::Aligned { bytes: MAP_BYTES as u32, elem: array.elem };
                 return Err(self.unmet(self.array(operand, bound.name), need, beyond.into()));
@@ -286,16 +196,18 @@ impl Contract {
             extents.push(extent);
             strides.push(stride);
         }
-        Ok(Mapped { position, extents, strides })
+        Ok(MappedArray { position, extents, strides })
     }
 
     /// The rule of lists: what is one and what is not.
-    fn listed(&self, array: &ArrayParameter, bound: &Array<'_>) -> Result<(), ContractError> {
+    fn listed(&self, array: &ArrayParameter, bound: &BoundArray<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
-            (None, Place::One(_)) | (Some(_), Place::List(_)) => Ok(()),
-            (None, Place::List(list)) => Err(self.unmet(subject(), Need::One, list.len() as i128)),
-            (Some(_), Place::One(_)) => Err(self.unmet(subject(), Need::List, 1)),
+            (None, ArrayPlace::One(_)) | (Some(_), ArrayPlace::List(_)) => Ok(()),
+            (None, ArrayPlace::List(list)) => {
+                Err(self.unmet(subject(), Need::One, list.len() as i128))
+            }
+            (Some(_), ArrayPlace::One(_)) => Err(self.unmet(subject(), Need::List, 1)),
         }
     }
 
@@ -303,10 +215,12 @@ impl Contract {
     fn count(
         &self,
         array: &ArrayParameter,
-        bound: &Array<'_>,
+        bound: &BoundArray<'_>,
         values: &[Option<u64>],
     ) -> Result<(), ContractError> {
-        let (Some(count), Place::List(list)) = (&array.count, bound.place) else { return Ok(()) };
+        let (Some(count), ArrayPlace::List(list)) = (&array.count, bound.place) else {
+            return Ok(());
+        };
         let subject = || self.array(array.operand, bound.name);
         let count = self.value(count, values, subject)?;
         if list.len() as u64 == count {
@@ -319,7 +233,7 @@ impl Contract {
     fn strides(
         &self,
         array: &ArrayParameter,
-        bound: &Array<'_>,
+        bound: &BoundArray<'_>,
         values: &[Option<u64>],
     ) -> Result<(), ContractError> {
         let Some(axes) = bound.axes else { return Ok(()) };
@@ -395,7 +309,7 @@ impl Contract {
         &self,
         requirement: &Requirement,
         values: &[Option<u64>],
-        find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+        find: &impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Result<(), ContractError> {
         let scalar = |s: Scalar| {
             let value = values.get(s.param).copied().flatten();
@@ -410,8 +324,8 @@ impl Contract {
                 let of_operand = |(_, array): &(usize, &ArrayParameter)| array.operand == operand;
                 for (position, array) in self.arrays().enumerate().filter(of_operand) {
                     let Some(bound) = find(array, position) else { continue };
-                    for (nth, stretch) in bound.place.stretches().iter().enumerate() {
-                        let beyond = stretch.address % u64::from(bytes);
+                    for (nth, region) in bound.place.regions().iter().enumerate() {
+                        let beyond = region.address % u64::from(bytes);
                         if beyond != 0 {
                             let subject = self.nth(array, bound.name, nth);
                             let need = Need::Aligned { bytes, elem: array.elem };
@@ -496,7 +410,7 @@ impl Contract {
     fn subject<'a>(
         &self,
         source: Source,
-        find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
+        find: &impl Fn(&ArrayParameter, usize) -> Option<BoundArray<'a>>,
     ) -> Subject {
         match source {
             Source::Extent(extent) => Subject::Extent(extent),
@@ -544,7 +458,7 @@ fn short(dims: &[(u64, usize, u64)]) -> Option<(u64, usize, u128)> {
 
 /// The distance between neighbours along a dimension. Where there are no two of them it is nobody's
 /// business, and 0 suits every kernel.
-fn stride(axes: &[Axis], dim: usize) -> Option<u64> {
+fn stride(axes: &[ArrayAxis], dim: usize) -> Option<u64> {
     let axis = axes.get(dim)?;
     let none = axis.extent <= 1 || axes.iter().any(|axis| axis.extent == 0);
     Some(if none { 0 } else { axis.stride })

@@ -108,7 +108,7 @@ impl Between {
 #[non_exhaustive]
 pub enum Need {
     /// That there is one.
-    Arguments,
+    Given,
     /// An address that is a multiple of `bytes`; the value found is the remainder.
     Aligned {
         /// The alignment.
@@ -162,7 +162,7 @@ impl fmt::Display for ContractError {
         let Self { kernel, subject, need, value } = self;
         write!(f, "kernel `{kernel}` needs ")?;
         match (subject, need) {
-            (_, Need::Arguments) => write!(f, "{subject}, which the launch does not give"),
+            (_, Need::Given) => write!(f, "{subject}, which the launch does not give"),
             (_, Need::Defined(reason)) => {
                 write!(f, "{subject}, but {reason}. Use smaller extents")
             }
@@ -208,42 +208,10 @@ impl fmt::Display for ContractError {
             (_, Need::Exactly(stride)) => {
                 // Of the kernels only those of products have layouts.
                 let has_layouts = kernel.starts_with("sgemm_");
-                exactly(f, subject, (*stride, *value), has_layouts)
+                exactly(f, subject, *stride, *value, has_layouts)
             }
-            (_, Need::Multiple { of }) => {
-                let divisor = i128::from(*of);
-                let remedy = match subject {
-                    Subject::Stride { between: Between::Rows, .. } => {
-                        "Pad the rows, or start from a packed matrix".to_owned()
-                    }
-                    Subject::Stride { between: Between::Columns, .. } => {
-                        "Pad the columns, or start from a packed matrix".to_owned()
-                    }
-                    Subject::Blocks { .. } => {
-                        "Choose extents whose tiles make whole clusters".to_owned()
-                    }
-                    Subject::Stride { .. } => {
-                        format!("Place them a multiple of {of} elements apart")
-                    }
-                    _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
-                };
-                write!(
-                    f,
-                    "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
-                    value / divisor,
-                    value % divisor
-                )
-            }
-            (_, Need::Cut { of }) => {
-                let divisor = i128::from(*of);
-                write!(
-                    f,
-                    "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
-                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
-                    value / divisor,
-                    value % divisor
-                )
-            }
+            (_, Need::Multiple { of }) => multiple(f, subject, *of, *value),
+            (_, Need::Cut { of }) => cut(f, subject, *of, *value),
             (_, Need::Distinct(min)) => write!(
                 f,
                 "{subject} to be at least {min}, so that no element is written twice, but it is \
@@ -274,11 +242,48 @@ impl fmt::Display for ContractError {
     }
 }
 
+/// A number that is no multiple.
+fn multiple(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
+    let divisor = i128::from(of);
+    let remedy = match subject {
+        Subject::Stride { between: Between::Rows, .. } => {
+            "Pad the rows, or start from a packed matrix".to_owned()
+        }
+        Subject::Stride { between: Between::Columns, .. } => {
+            "Pad the columns, or start from a packed matrix".to_owned()
+        }
+        Subject::Blocks { .. } => "Choose extents whose tiles make whole clusters".to_owned(),
+        Subject::Stride { .. } => {
+            format!("Place them a multiple of {of} elements apart")
+        }
+        _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
+    };
+    write!(
+        f,
+        "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
+        value / divisor,
+        value % divisor
+    )
+}
+
+/// A length that is no multiple of a run.
+fn cut(f: &mut fmt::Formatter<'_>, subject: &Subject, of: u64, value: i128) -> fmt::Result {
+    let divisor = i128::from(of);
+    write!(
+        f,
+        "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
+                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
+        value / divisor,
+        value % divisor
+    )
+}
+
 /// A distance that is another one.
 fn exactly(
     f: &mut fmt::Formatter<'_>,
     subject: &Subject,
-    (stride, value): (u64, i128),
+    stride: u64,
+    value: i128,
     has_layouts: bool,
 ) -> fmt::Result {
     let Subject::Stride { operand, name, between, .. } = subject else {

@@ -1,7 +1,8 @@
 //! What a launch is told that does not meet a contract: the remedy leads to where it is met.
 
 use super::{
-    Arguments, Array, Axis, ContractError, Extent, Mapped, Operand, Place, Region, Source,
+    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Extent, MappedArray, Operand,
+    Region, Source,
 };
 use crate::Family;
 use crate::ir::{Elem, Expr, Geometry, KernelBuilder, TensorMap, TensorSwizzle, Ty};
@@ -33,15 +34,15 @@ fn told(line: &str, (operand, lies): (Operand, Lies), batch: Option<u64>) -> Res
     let shapes = matrices.map(|(of, name, packed)| {
         let lines = if of == operand { lies } else { packed };
         let apart = if of == operand { batch } else { batch.map(|_| 96) };
-        let outer = apart.map(|stride| Axis { extent: 3, stride });
-        let axes = lines.map(|(extent, stride)| Axis { extent, stride });
+        let outer = apart.map(|stride| ArrayAxis { extent: 3, stride });
+        let axes = lines.map(|(extent, stride)| ArrayAxis { extent, stride });
         (of, name, outer.into_iter().chain(axes).collect::<Vec<_>>())
     });
     let arrays: Vec<_> = shapes
         .iter()
         .map(|(of, name, axes)| {
-            let place = Place::One(Region { address: 0, len: 1 << 20 });
-            let array = Array { name, elem: Elem::F32, place, axes: Some(&axes[..]) };
+            let place = ArrayPlace::One(Region { address: 0, len: 1 << 20 });
+            let array = BoundArray { name, elem: Elem::F32, place, axes: Some(&axes[..]) };
             (*of, array)
         })
         .collect();
@@ -160,7 +161,7 @@ fn distances_that_are_no_multiple_are_told_apart() {
 }
 
 /// What a launch is told whose array, of `rows` and 64 columns, has a tensor map; or what the map is to say.
-fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped>, String> {
+fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<MappedArray>, String> {
     let mut b = KernelBuilder::new("boxes");
     let map = TensorMap { tile: vec![8, 64], swizzle: TensorSwizzle::Bytes128 };
     let from = b.tensor_map("from", Elem::Bf16, A, map);
@@ -171,9 +172,9 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
     let grid = [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)];
     b.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
     let kernel = b.finish().expect("a sound kernel");
-    let place = Place::One(Region { address, len: u64::MAX });
+    let place = ArrayPlace::One(Region { address, len: u64::MAX });
     let axes = None;
-    let array = Array { name: "a", elem: Elem::Bf16, place, axes };
+    let array = BoundArray { name: "a", elem: Elem::Bf16, place, axes };
     let call = kernel.contract().bind_in_order(&[array], &[rows, pitch]);
     call.map(|call| call.maps).map_err(|unmet| unmet.to_string())
 }
@@ -181,9 +182,9 @@ fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped
 #[test]
 fn what_the_driver_would_refuse_of_a_tensor_map_is_told_before() {
     let (position, extents) = (0, vec![100, 64]);
-    let expected = Mapped { position, extents, strides: vec![72, 1] };
+    let expected = MappedArray { position, extents, strides: vec![72, 1] };
     assert_eq!(mapped(16, 100, 72, 1), Ok(vec![expected]));
-    let says = |outcome: Result<Vec<Mapped>, String>, what: &str| {
+    let says = |outcome: Result<Vec<MappedArray>, String>, what: &str| {
         let told = outcome.expect_err(what);
         assert!(told.contains(what), "`{told}` does not say `{what}`");
     };

@@ -1,16 +1,16 @@
 //! The rules of a program.
 
-use super::{Expr, Fill, KernelId, Launch, Program, Slot, Step};
+use super::{Expr, KernelId, Launch, Program, Slot, Step, TempFill};
 use crate::ir::contract::Parameter;
 use crate::ir::eval;
 use crate::ir::{Elem, Operand, Source, Ty, VerifiedKernel};
 use std::collections::HashSet;
 use std::hash::Hash;
 
-type Checked<T = ()> = Result<T, String>;
+type CheckResult<T = ()> = Result<T, String>;
 
-pub(super) fn program(program: &Program) -> Checked {
-    let mut check = Check {
+pub(super) fn program(program: &Program) -> CheckResult {
+    let mut check = ProgramCheck {
         p: program,
         used: HashSet::new(),
         read: HashSet::new(),
@@ -20,7 +20,8 @@ pub(super) fn program(program: &Program) -> Checked {
     };
     check.declarations()?;
     let mut written = HashSet::new();
-    let filled = program.temps.iter().enumerate().filter(|(_, t)| t.fill != Fill::Uninitialised);
+    let filled =
+        program.temps.iter().enumerate().filter(|(_, t)| t.fill != TempFill::Uninitialised);
     written.extend(filled.map(|(n, _)| Slot::Temp(n)));
     written.extend((0..program.inputs.len()).map(Slot::Input));
     check.steps(&program.steps, &mut written)?;
@@ -56,7 +57,7 @@ pub(super) fn program(program: &Program) -> Checked {
     Ok(())
 }
 
-fn require(ok: bool, rule: impl FnOnce() -> String) -> Checked {
+fn require(ok: bool, rule: impl FnOnce() -> String) -> CheckResult {
     if ok { Ok(()) } else { Err(rule()) }
 }
 
@@ -65,7 +66,7 @@ fn distinct<T: Hash + Eq>(items: impl IntoIterator<Item = T>) -> bool {
     items.into_iter().all(|item| seen.insert(item))
 }
 
-struct Check<'p> {
+struct ProgramCheck<'p> {
     p: &'p Program,
     /// The arrays that some launch uses.
     used: HashSet<Slot>,
@@ -79,14 +80,14 @@ struct Check<'p> {
 }
 
 /// What a parameter of an expression is: an extent, or one of the others by its number.
-enum Kind {
+enum Handle {
     Extent,
     Argument(usize),
     Value(usize),
 }
 
-impl Check<'_> {
-    fn declarations(&self) -> Checked {
+impl ProgramCheck<'_> {
+    fn declarations(&self) -> CheckResult {
         let p = self.p;
         require(!p.kernels.is_empty(), || "it has no kernel".to_owned())?;
         require(distinct(&p.extents), || "an extent is declared twice".to_owned())?;
@@ -115,17 +116,17 @@ impl Check<'_> {
     }
 
     /// An expression over the extents, the caller's numbers and all values, of a type.
-    fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> Checked {
+    fn typed(&self, expr: &Expr, ty: Ty, what: &str) -> CheckResult {
         self.typed_over(self.p.values.len(), expr, ty, what)
     }
 
     /// The same over the first so many values.
-    fn typed_over(&self, values: usize, expr: &Expr, ty: Ty, what: &str) -> Checked {
+    fn typed_over(&self, values: usize, expr: &Expr, ty: Ty, what: &str) -> CheckResult {
         let found = eval::check(expr, &[], &|param| {
             let ty = match self.kind(param.param) {
-                Kind::Extent => Some(Ty::U64),
-                Kind::Argument(n) => Some(self.p.arguments[n].ty),
-                Kind::Value(n) => (n < values).then_some(Ty::U64),
+                Handle::Extent => Some(Ty::U64),
+                Handle::Argument(n) => Some(self.p.arguments[n].ty),
+                Handle::Value(n) => (n < values).then_some(Ty::U64),
             };
             require(ty == Some(param.ty), || format!("it is over an unknown number {param:?}"))
         });
@@ -134,12 +135,12 @@ impl Check<'_> {
     }
 
     /// What a parameter of an expression is.
-    fn kind(&self, param: usize) -> Kind {
+    fn kind(&self, param: usize) -> Handle {
         let (extents, arguments) = (self.p.extents.len(), self.p.arguments.len());
         match param.checked_sub(extents) {
-            None => Kind::Extent,
-            Some(n) if n < arguments => Kind::Argument(n),
-            Some(n) => Kind::Value(n - arguments),
+            None => Handle::Extent,
+            Some(n) if n < arguments => Handle::Argument(n),
+            Some(n) => Handle::Value(n - arguments),
         }
     }
 
@@ -148,14 +149,14 @@ impl Check<'_> {
         expr.visit(&mut |e| {
             let Expr::Param(p) = e else { return };
             match self.kind(p.param) {
-                Kind::Extent => {}
-                Kind::Argument(n) => _ = self.numbers.insert(n),
-                Kind::Value(n) => _ = self.values.insert(n),
+                Handle::Extent => {}
+                Handle::Argument(n) => _ = self.numbers.insert(n),
+                Handle::Value(n) => _ = self.values.insert(n),
             }
         });
     }
 
-    fn steps(&mut self, steps: &[Step], written: &mut HashSet<Slot>) -> Checked {
+    fn steps(&mut self, steps: &[Step], written: &mut HashSet<Slot>) -> CheckResult {
         for step in steps {
             match step {
                 Step::Launch(launch) => self.launch(launch, written)?,
@@ -172,7 +173,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn launch(&mut self, launch: &Launch, written: &mut HashSet<Slot>) -> Checked {
+    fn launch(&mut self, launch: &Launch, written: &mut HashSet<Slot>) -> CheckResult {
         require(!launch.choose.is_empty(), || "a launch of no kernel".to_owned())?;
         require(distinct(launch.bind.iter().map(|b| b.0)), || {
             "a launch binds an operand twice".to_owned()
@@ -209,7 +210,7 @@ impl Check<'_> {
         kernel: &VerifiedKernel,
         launch: &Launch,
         written: &HashSet<Slot>,
-    ) -> Checked<Vec<Slot>> {
+    ) -> CheckResult<Vec<Slot>> {
         let (name, contract) = (&kernel.name, kernel.contract());
         let slot_of = |operand: Operand| {
             let bound = launch.bind.iter().find(|(o, _)| *o == operand).map(|(_, slot)| *slot);
@@ -301,7 +302,7 @@ impl Check<'_> {
     }
 
     /// The number of dimensions of an array, and what its elements are.
-    fn array(&self, slot: Slot) -> Checked<(usize, Elem)> {
+    fn array(&self, slot: Slot) -> CheckResult<(usize, Elem)> {
         let array = match slot {
             Slot::Input(n) => self.p.inputs.get(n).map(|a| (a.dims.len(), a.elem)),
             Slot::Output(n) => self.p.outputs.get(n).map(|a| (a.dims.len(), a.elem)),

@@ -184,7 +184,7 @@ fn both_ways_together_are_enough() {
 #[test]
 fn a_temporary_of_zeros_need_not_be_written() {
     let mut parts = parts();
-    parts.program.temps[0].fill = Fill::Zero;
+    parts.program.temps[0].fill = TempFill::Zero;
     parts.program.steps = vec![
         parts.launch(ADD, parts.input, parts.temp),
         parts.launch(SET, parts.temp, parts.output),
@@ -196,7 +196,7 @@ fn a_temporary_of_zeros_need_not_be_written() {
 #[test]
 fn an_atomic_reads_before_it_writes() {
     // The ticket that a block draws; `y` is the last one.
-    let drawn = |fill: Fill, draw: fn(&mut KernelBuilder, Access) -> Expr| {
+    let drawn = |fill: TempFill, draw: fn(&mut KernelBuilder, Access) -> Expr| {
         let mut b = KernelBuilder::new("count");
         let [y, t] = [("y", Operand::Output(0)), ("t", Operand::Temp(0))].map(|(name, operand)| {
             let array = b.global(name, Elem::U32, operand);
@@ -217,15 +217,15 @@ fn an_atomic_reads_before_it_writes() {
     let atomic = |b: &mut KernelBuilder, at: Access| -> Expr {
         b.atomic("old", AtomicOp::Add, at, Expr::U32(1), MemoryOrder::AcqRel, Scope::Device).into()
     };
-    assert_eq!(drawn(Fill::Zero, atomic), Ok(()));
-    let unset = drawn(Fill::Uninitialised, atomic).expect_err("a ticket that nobody has set");
+    assert_eq!(drawn(TempFill::Zero, atomic), Ok(()));
+    let unset = drawn(TempFill::Uninitialised, atomic).expect_err("a ticket that nobody has set");
     says(&unset, "`count` reads Temp(0) before it is written");
     // What the kernel itself writes it may read.
     let stored = |b: &mut KernelBuilder, at: Access| -> Expr {
         b.store(at.clone(), Expr::U32(1));
         at.load()
     };
-    assert_eq!(drawn(Fill::Uninitialised, stored), Ok(()));
+    assert_eq!(drawn(TempFill::Uninitialised, stored), Ok(()));
 }
 
 #[test]

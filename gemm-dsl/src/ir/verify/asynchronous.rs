@@ -1,7 +1,7 @@
 //! The rules of asynchronous units: barriers in shared memory, tensor maps, matrix instructions of four warps.
 
-use super::{Check, Checked, constant, require};
-use crate::ir::tensor_map::Rows;
+use super::{Verifier, VerifyResult, constant, require};
+use crate::ir::tensor_map::BoxRows;
 use crate::ir::{
     Access, Atomic, BufferId, BufferLayout, Descriptor, Elem, Mbarrier, MbarrierDecl, MbarrierOp,
     MbarrierRef, MemoryOrder, Operand, ParamKind, RegisterLimit, Space, Stmt, TensorCopy,
@@ -16,8 +16,8 @@ const MOST_MBARRIERS: u64 = 4096;
 /// The most groups of matrix instructions that may be in flight.
 const MOST_PENDING: u32 = 7;
 
-impl Check<'_> {
-    pub(super) fn mbarriers(&self, decl: &MbarrierDecl) -> Checked {
+impl Verifier<'_> {
+    pub(super) fn mbarriers(&self, decl: &MbarrierDecl) -> VerifyResult {
         let name = &decl.name;
         require(self.ty(&decl.count)?.is_index(), || format!("how many {name} there are"))?;
         let count = constant(self.k, &decl.count, name)?;
@@ -25,7 +25,7 @@ impl Check<'_> {
     }
 
     /// What a tensor map says must fit the array that it stands for.
-    pub(super) fn tensor_maps(&self) -> Checked {
+    pub(super) fn tensor_maps(&self) -> VerifyResult {
         for param in &self.k.params {
             let ParamKind::TensorMap { buffer, operand, map } = &param.kind else { continue };
             let name = &param.name;
@@ -60,7 +60,7 @@ impl Check<'_> {
     }
 
     /// What asynchronous units access, no thread does by an atomic: those make words of their own.
-    pub(super) fn asynchronously_accessed(&self) -> Checked {
+    pub(super) fn asynchronously_accessed(&self) -> VerifyResult {
         let (mut by_units, mut by_atomics) = (Vec::new(), Vec::new());
         self.k.visit(&mut |stmt| match stmt {
             Stmt::TensorCopy(copy) => by_units.push(copy.to.buffer.id),
@@ -73,12 +73,12 @@ impl Check<'_> {
         })
     }
 
-    fn mbarrier_ref(&self, at: &MbarrierRef) -> Checked {
+    fn mbarrier_ref(&self, at: &MbarrierRef) -> VerifyResult {
         let decl = self.k.mbarriers.get(at.barriers.id).ok_or("unknown barriers")?;
         require(self.ty(&at.index)?.is_index(), || format!("which of {}", decl.name))
     }
 
-    pub(super) fn mbarrier(&self, barrier: &Mbarrier) -> Checked {
+    pub(super) fn mbarrier(&self, barrier: &Mbarrier) -> VerifyResult {
         self.mbarrier_ref(&barrier.at)?;
         match &barrier.op {
             MbarrierOp::Init { count } => {
@@ -106,7 +106,7 @@ impl Check<'_> {
         }
     }
 
-    pub(super) fn tensor_copy(&self, copy: &TensorCopy) -> Checked {
+    pub(super) fn tensor_copy(&self, copy: &TensorCopy) -> VerifyResult {
         let map = self.k.tensor_map(copy.from).ok_or("a copy of a box without a tensor map")?;
         let from = self.k.buffers.get(copy.from.id).ok_or("an unknown buffer")?;
         require(copy.at.len() == from.dims.len(), || format!("the rank of {}", from.name))?;
@@ -125,7 +125,8 @@ impl Check<'_> {
         require(to.elem == from.elem && !copy.to.is_vector(), || {
             format!("a copy of {} to {name}, of another type", from.name)
         })?;
-        let rows = Rows::of(self.k, to).ok_or_else(|| format!("no box fits how {name} lies"))?;
+        let rows = BoxRows::from_buffer(self.k, to)
+            .ok_or_else(|| format!("no box fits how {name} lies"))?;
         require(rows.swizzle == map.swizzle, || {
             format!("{} is swizzled {:?}, and {name} {:?}", from.name, map.swizzle, rows.swizzle)
         })?;
@@ -145,7 +146,7 @@ impl Check<'_> {
         require(fills && whole, || format!("a box of {:?} elements has gaps in {name}", map.tile))
     }
 
-    pub(super) fn wgmma(&self, wgmma: &Wgmma) -> Checked {
+    pub(super) fn wgmma(&self, wgmma: &Wgmma) -> VerifyResult {
         let Wgmma { format, columns, d, a, b, accumulate } = wgmma;
         self.whole_warpgroups()?;
         let most = Wgmma::MOST_COLUMNS;
@@ -167,7 +168,7 @@ impl Check<'_> {
     }
 
     /// A tile of so many rows in shared memory, as a descriptor can say that it lies.
-    fn operand(&self, format: Format, first: &Access, rows: u32) -> Checked {
+    fn operand(&self, format: Format, first: &Access, rows: u32) -> VerifyResult {
         self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
@@ -177,7 +178,7 @@ impl Check<'_> {
             Format::Tf32 => matches!(buffer.elem, Elem::Tf32 | Elem::F32),
         };
         require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
-        require(Descriptor::of(self.k, buffer).is_some(), || {
+        require(Descriptor::from_buffer(self.k, buffer).is_some(), || {
             format!("{name} lies as no descriptor says")
         })?;
         let dim = buffer.dims.iter().nth_back(1).ok_or_else(|| format!("the rank of {name}"))?;
@@ -188,7 +189,7 @@ impl Check<'_> {
     }
 
     /// A register array of sums.
-    fn accumulators(&self, buffer: BufferId) -> Checked {
+    fn accumulators(&self, buffer: BufferId) -> VerifyResult {
         let decl = self.k.buffers.get(buffer.id).ok_or("unknown accumulators")?;
         let name = &decl.name;
         let fits = decl.space == Space::Register
@@ -198,7 +199,7 @@ impl Check<'_> {
         require(self.registers.contains(&buffer), || format!("{name} out of scope"))
     }
 
-    pub(super) fn wgmma_sync(&self, sync: &WgmmaSync) -> Checked {
+    pub(super) fn wgmma_sync(&self, sync: &WgmmaSync) -> VerifyResult {
         self.whole_warpgroups()?;
         match sync {
             WgmmaSync::Commit => Ok(()),
@@ -212,7 +213,7 @@ impl Check<'_> {
         }
     }
 
-    pub(super) fn register_limit(&self, limit: RegisterLimit) -> Checked {
+    pub(super) fn register_limit(&self, limit: RegisterLimit) -> VerifyResult {
         let registers = limit.registers;
         require(registers.is_multiple_of(8) && (24..=256).contains(&registers), || {
             format!("a limit of {registers} registers")
@@ -220,7 +221,7 @@ impl Check<'_> {
         self.whole_warpgroups()
     }
 
-    fn whole_warpgroups(&self) -> Checked {
+    fn whole_warpgroups(&self) -> VerifyResult {
         require(self.k.geometry.threads().is_multiple_of(Wgmma::WARPS * WARP), || {
             "an instruction of a warpgroup that is not whole".into()
         })

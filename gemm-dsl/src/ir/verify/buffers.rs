@@ -1,10 +1,10 @@
 //! The rules of buffers and their layouts.
 
-use super::{Check, Checked, constant, require};
+use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::{Buffer, BufferLayout, Expr, Kernel, Mbarrier, Param, ParamKind, Space, Swizzle};
 
 /// Bytes of all shared arrays together.
-pub(super) fn shared_bytes(k: &Kernel) -> Checked<u64> {
+pub(super) fn shared_bytes(k: &Kernel) -> VerifyResult<u64> {
     let mut total: u64 = 0;
     let aligned = k.buffers.iter().zip(k.alignments());
     for (buffer, alignment) in aligned.filter(|(b, _)| b.space == Space::Shared) {
@@ -22,8 +22,8 @@ pub(super) fn shared_bytes(k: &Kernel) -> Checked<u64> {
     Ok(total)
 }
 
-impl Check<'_> {
-    pub(super) fn buffer(&self, buffer: &Buffer) -> Checked {
+impl Verifier<'_> {
+    pub(super) fn buffer(&self, buffer: &Buffer) -> VerifyResult {
         let name = &buffer.name;
         for dim in &buffer.dims {
             require(self.ty(dim)?.is_index(), || format!("an extent of {name} is no integer"))?;
@@ -79,7 +79,7 @@ impl Check<'_> {
     }
 
     /// Global memory is what a launch binds: the rule of spans holds of parameters alone.
-    pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> Checked {
+    pub(super) fn bound(&self, id: usize, buffer: &Buffer) -> VerifyResult {
         let names = |p: &&Param| {
             matches!(
                 p.kind,
@@ -93,7 +93,7 @@ impl Check<'_> {
     }
 
     /// A swizzle exchanges elements inside a row: the columns come in whole groups.
-    fn swizzle(&self, buffer: &Buffer, swizzle: Swizzle) -> Checked {
+    fn swizzle(&self, buffer: &Buffer, swizzle: Swizzle) -> VerifyResult {
         let name = &buffer.name;
         let Swizzle { bits, base, shift } = swizzle;
         require(bits + base < 32 && shift < 32, || format!("the swizzle of {name}"))?;

@@ -1,11 +1,11 @@
 //! The rules of clusters.
 
-use super::{Check, Checked, require};
+use super::{Verifier, VerifyResult, require};
 use crate::ir::Space;
 use crate::target::arch;
 
-impl Check<'_> {
-    pub(super) fn cluster(&self) -> Checked {
+impl Verifier<'_> {
+    pub(super) fn cluster(&self) -> VerifyResult {
         let k = self.k;
         let blocks = k.cluster;
         require((1..=arch::CLUSTER_BLOCKS).contains(&blocks), || {

@@ -1,13 +1,14 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
-use super::{Check, Checked, constant, require, sync};
+use super::{Verifier, VerifyResult, constant, require, sync};
 use crate::ir::{
-    Access, BufferLayout, Change, Elem, Expr, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var,
+    Access, BufferId, BufferLayout, Change, Elem, Expr, Guard, LoadMatrix, Loop, Mma, Scope, Space,
+    Stmt, Ty, Var,
 };
 use crate::target::arch::WARP;
 
-impl Check<'_> {
-    pub(super) fn block(&mut self, block: &[Stmt]) -> Checked {
+impl Verifier<'_> {
+    pub(super) fn block(&mut self, block: &[Stmt]) -> VerifyResult {
         let outer = self.block;
         self.block = (self.visible.len(), self.registers.len());
         for stmt in block {
@@ -19,14 +20,14 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn declare(&mut self, var: Var, value: &Expr) -> Checked {
+    fn declare(&mut self, var: Var, value: &Expr) -> VerifyResult {
         let ty = self.ty(value)?;
         self.shows(var, value)?;
         self.declare_of(var, ty)
     }
 
     /// In C a name stands for what is declared from its own declaration on: the value cannot be made of what it hides.
-    fn shows(&self, var: Var, value: &Expr) -> Checked {
+    fn shows(&self, var: Var, value: &Expr) -> VerifyResult {
         let name = self.k.vars.get(var.id).map(|decl| &decl.name);
         let mut hides = false;
         value.visit(&mut |e| {
@@ -40,7 +41,7 @@ impl Check<'_> {
         require(!hides, || format!("{} is made of what it hides", name.map_or("", |name| name)))
     }
 
-    pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> Checked {
+    pub(super) fn declare_of(&mut self, var: Var, ty: Ty) -> VerifyResult {
         let decl = self.k.vars.get(var.id).ok_or("a variable has no declaration")?;
         let name = &decl.name;
         require(self.declared.insert(var.id), || format!("{name} is declared twice"))?;
@@ -51,14 +52,14 @@ impl Check<'_> {
     }
 
     /// A block declares a name once; an inner block may hide it.
-    pub(super) fn unclaimed(&self, name: &str) -> Checked {
+    pub(super) fn unclaimed(&self, name: &str) -> VerifyResult {
         let (vars, arrays) = (&self.visible[self.block.0..], &self.registers[self.block.1..]);
         let clash = vars.iter().any(|v| self.k.vars[v.id].name == name)
             || arrays.iter().any(|b| self.k.buffers[b.id].name == name);
         require(!clash, || format!("{name} is declared twice in a block"))
     }
 
-    pub(super) fn stmt(&mut self, stmt: &Stmt) -> Checked {
+    pub(super) fn stmt(&mut self, stmt: &Stmt) -> VerifyResult {
         match stmt {
             Stmt::Let { var, value } => self.declare(*var, value),
             Stmt::Mut { var, value } => {
@@ -73,30 +74,8 @@ impl Check<'_> {
                 })?;
                 require(self.ty(value)? == ty, || "an assignment of another type".into())
             }
-            Stmt::Registers { buffer, .. } => {
-                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
-                let local = decl.space == Space::Register
-                    || matches!(decl.layout, BufferLayout::Pointer { .. });
-                require(local, || format!("{} in a body", decl.name))?;
-                self.unclaimed(&decl.name)?;
-                self.registers.push(*buffer);
-                Ok(())
-            }
-            Stmt::Choose { buffer, nth } => {
-                let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
-                let chosen = matches!(decl.layout, BufferLayout::OfList { .. });
-                require(chosen, || format!("{} is chosen of no list", decl.name))?;
-                require(self.ty(nth)?.is_index(), || format!("which array {} is", decl.name))?;
-                let fixed = match nth {
-                    Expr::Var(var) => !self.mutable.contains(&var.id),
-                    Expr::I32(_) | Expr::U64(_) | Expr::Const(_) => true,
-                    _ => false,
-                };
-                require(fixed, || format!("which array {} is may change", decl.name))?;
-                self.unclaimed(&decl.name)?;
-                self.registers.push(*buffer);
-                Ok(())
-            }
+            Stmt::Registers { buffer, .. } => self.registers_of(buffer),
+            Stmt::Choose { buffer, nth } => self.choose(buffer, nth),
             Stmt::Store { target, value } => {
                 let ty = self.access(target)?;
                 self.writable(target)?;
@@ -107,18 +86,7 @@ impl Check<'_> {
                 self.block(then)?;
                 self.block(otherwise)
             }
-            Stmt::For(l) => {
-                let outer = self.visible.len();
-                self.declare(l.var, &l.from)?;
-                require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
-                require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
-                let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) =
-                    &l.change;
-                require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
-                self.block(&l.body)?;
-                self.visible.truncate(outer);
-                Ok(())
-            }
+            Stmt::For(l) => self.for_loop(l),
             Stmt::Point { pointer, at } => {
                 let into = self.pointer(pointer)?;
                 self.access(at)?;
@@ -131,21 +99,7 @@ impl Check<'_> {
                 require(self.ty(by)?.is_index(), || "a distance is no integer".into())
             }
             Stmt::CopyAsync { target, source, guard } => {
-                self.access(target)?;
-                self.access(source)?;
-                let space = |a: &Access| self.k.buffers[a.buffer.id].space;
-                require(space(target) == Space::Shared && space(source) == Space::Global, || {
-                    "an asynchronous copy goes from global to shared memory".into()
-                })?;
-                require(target.ty() == source.ty(), || "a copy of two types".into())?;
-                let bytes = u32::from(target.lanes) * target.buffer.elem.size();
-                require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
-                match guard {
-                    Some(g) => {
-                        require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into())
-                    }
-                    None => Ok(()),
-                }
+                self.copy_async(target, source, guard.as_ref())
             }
             Stmt::Assume(cond) => {
                 require(self.ty(cond)? == Ty::Bool, || "an assumption is no Bool".into())?;
@@ -170,18 +124,7 @@ impl Check<'_> {
                 self.fragment(b, Elem::U32, Mma::OF_B)?;
                 self.whole_warps()
             }
-            Stmt::LoadMatrix(LoadMatrix { count, transposed: _, to, from }) => {
-                require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
-                let elem = to.buffer.elem;
-                require(matches!(elem, Elem::U32 | Elem::F32), || format!("words of {elem}"))?;
-                self.fragment(to, elem, usize::from(*count))?;
-                let ty = self.access(from)?;
-                let space = self.k.buffers[from.buffer.id].space;
-                require(ty == Ty::Vector(elem) && space == Space::Shared, || {
-                    format!("a row of a matrix is four words of {elem} in shared memory")
-                })?;
-                self.whole_warps()
-            }
+            Stmt::LoadMatrix(load) => self.load_matrix(load),
             Stmt::Mbarrier(barrier) => self.mbarrier(barrier),
             Stmt::TensorCopy(copy) => self.tensor_copy(copy),
             Stmt::Wgmma(wgmma) => self.wgmma(wgmma),
@@ -191,14 +134,87 @@ impl Check<'_> {
         }
     }
 
-    fn whole_warps(&self) -> Checked {
+    /// A register array, or pointers.
+    fn registers_of(&mut self, buffer: &BufferId) -> VerifyResult {
+        let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
+        let local =
+            decl.space == Space::Register || matches!(decl.layout, BufferLayout::Pointer { .. });
+        require(local, || format!("{} in a body", decl.name))?;
+        self.unclaimed(&decl.name)?;
+        self.registers.push(*buffer);
+        Ok(())
+    }
+
+    /// The choice of an array of a list.
+    fn choose(&mut self, buffer: &BufferId, nth: &Expr) -> VerifyResult {
+        let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
+        let chosen = matches!(decl.layout, BufferLayout::OfList { .. });
+        require(chosen, || format!("{} is chosen of no list", decl.name))?;
+        require(self.ty(nth)?.is_index(), || format!("which array {} is", decl.name))?;
+        let fixed = match nth {
+            Expr::Var(var) => !self.mutable.contains(&var.id),
+            Expr::I32(_) | Expr::U64(_) | Expr::Const(_) => true,
+            _ => false,
+        };
+        require(fixed, || format!("which array {} is may change", decl.name))?;
+        self.unclaimed(&decl.name)?;
+        self.registers.push(*buffer);
+        Ok(())
+    }
+
+    /// A loop.
+    fn for_loop(&mut self, l: &Loop) -> VerifyResult {
+        let outer = self.visible.len();
+        self.declare(l.var, &l.from)?;
+        require(l.var.ty.is_index(), || "a loop variable is no integer".into())?;
+        require(self.ty(&l.test)? == Ty::Bool, || "a loop test is no Bool".into())?;
+        let (Change::Add(by) | Change::Sub(by) | Change::Mul(by) | Change::Div(by)) = &l.change;
+        require(self.ty(by)? == l.var.ty, || "a loop step of another type".into())?;
+        self.block(&l.body)?;
+        self.visible.truncate(outer);
+        Ok(())
+    }
+
+    /// An asynchronous copy from global to shared memory.
+    fn copy_async(&self, target: &Access, source: &Access, guard: Option<&Guard>) -> VerifyResult {
+        self.access(target)?;
+        self.access(source)?;
+        let space = |a: &Access| self.k.buffers[a.buffer.id].space;
+        require(space(target) == Space::Shared && space(source) == Space::Global, || {
+            "an asynchronous copy goes from global to shared memory".into()
+        })?;
+        require(target.ty() == source.ty(), || "a copy of two types".into())?;
+        let bytes = u32::from(target.lanes) * target.buffer.elem.size();
+        require(matches!(bytes, 4 | 8 | 16), || format!("a copy of {bytes} bytes"))?;
+        match guard {
+            Some(g) => require(self.ty(&g.cond)? == Ty::Bool, || "a guard is no Bool".into()),
+            None => Ok(()),
+        }
+    }
+
+    /// A load of matrices.
+    fn load_matrix(&self, load: &LoadMatrix) -> VerifyResult {
+        let LoadMatrix { count, transposed: _, to, from } = load;
+        require([1, 2, 4].contains(count), || format!("a load of {count} matrices"))?;
+        let elem = to.buffer.elem;
+        require(matches!(elem, Elem::U32 | Elem::F32), || format!("words of {elem}"))?;
+        self.fragment(to, elem, usize::from(*count))?;
+        let ty = self.access(from)?;
+        let space = self.k.buffers[from.buffer.id].space;
+        require(ty == Ty::Vector(elem) && space == Space::Shared, || {
+            format!("a row of a matrix is four words of {elem} in shared memory")
+        })?;
+        self.whole_warps()
+    }
+
+    fn whole_warps(&self) -> VerifyResult {
         require(self.k.geometry.threads().is_multiple_of(WARP), || {
             "a matrix instruction in a warp that is not whole".into()
         })
     }
 
     /// What a lane holds of matrices: so many elements, the last dimensions of a register array.
-    fn fragment(&self, first: &Access, elem: Elem, count: usize) -> Checked {
+    fn fragment(&self, first: &Access, elem: Elem, count: usize) -> VerifyResult {
         let ty = self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;

@@ -1,10 +1,10 @@
 //! The rules of what synchronises: barriers with a name, fences, atomics.
 
-use super::{Check, Checked, require};
+use super::{Verifier, VerifyResult, require};
 use crate::ir::{Atomic, AtomicOp, MemoryOrder, Scope, Space};
 
-impl Check<'_> {
-    pub(super) fn named_barrier(&mut self, id: u32, threads: u32) -> Checked {
+impl Verifier<'_> {
+    pub(super) fn named_barrier(&mut self, id: u32, threads: u32) -> VerifyResult {
         require((1..=15).contains(&id), || format!("barrier {id}: they are 1 to 15"))?;
         let block = self.k.geometry.threads();
         // A warp counts as a whole one, whatever it lacks.
@@ -16,7 +16,7 @@ impl Check<'_> {
         require(first == threads, || format!("barrier {id} of {first} and of {threads} threads"))
     }
 
-    pub(super) fn atomic(&mut self, atomic: &Atomic) -> Checked {
+    pub(super) fn atomic(&mut self, atomic: &Atomic) -> VerifyResult {
         let Atomic { old, op, target, value, order, scope } = atomic;
         let ty = self.access(target)?;
         self.writable(target)?;
@@ -39,7 +39,7 @@ impl Check<'_> {
     }
 }
 
-pub(super) fn fence(order: MemoryOrder, scope: Scope) -> Checked {
+pub(super) fn fence(order: MemoryOrder, scope: Scope) -> VerifyResult {
     require(matches!(order, MemoryOrder::AcqRel | MemoryOrder::SeqCst), || {
         format!("a fence that is {order:?}")
     })?;

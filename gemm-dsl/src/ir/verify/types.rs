@@ -1,13 +1,14 @@
 //! The typing rules of accesses and expressions.
 
-use super::{Check, Checked, constant, require};
+use super::{Verifier, VerifyResult, constant, require};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Expr, Operand, ParamKind, PointerRef, Space, Ty, VECTOR_BYTES,
+    Access, BufferId, BufferLayout, Expr, FunctionId, Operand, ParamKind, PointerRef, Space, Ty,
+    VECTOR_BYTES,
 };
 
-impl Check<'_> {
+impl Verifier<'_> {
     /// The buffer that a pointer in scope points into.
-    pub(super) fn pointer(&self, pointer: &PointerRef) -> Checked<BufferId> {
+    pub(super) fn pointer(&self, pointer: &PointerRef) -> VerifyResult<BufferId> {
         let buffer = self.k.buffers.get(pointer.buffer.id).ok_or("an unknown pointer")?;
         let name = &buffer.name;
         let BufferLayout::Pointer { into } = buffer.layout else {
@@ -21,7 +22,7 @@ impl Check<'_> {
         Ok(into)
     }
 
-    pub(super) fn writable(&self, access: &Access) -> Checked {
+    pub(super) fn writable(&self, access: &Access) -> VerifyResult {
         let memory = self.k.memory_of(access.buffer);
         let input = self.k.params.iter().any(|p| {
             matches!(p.kind, ParamKind::Buffer { buffer, operand: Operand::Input(_) }
@@ -34,7 +35,7 @@ impl Check<'_> {
         })
     }
 
-    pub(super) fn access(&self, access: &Access) -> Checked<Ty> {
+    pub(super) fn access(&self, access: &Access) -> VerifyResult<Ty> {
         let buffer = self.k.buffers.get(access.buffer.id).ok_or("an unknown buffer")?;
         let name = &buffer.name;
         let pointer = matches!(buffer.layout, BufferLayout::Pointer { .. });
@@ -73,7 +74,7 @@ impl Check<'_> {
     }
 
     /// The type of an expression whose parts fit together.
-    pub(super) fn ty(&self, expr: &Expr) -> Checked<Ty> {
+    pub(super) fn ty(&self, expr: &Expr) -> VerifyResult<Ty> {
         match expr {
             Expr::I32(_)
             | Expr::U64(_)
@@ -121,32 +122,11 @@ impl Check<'_> {
             }
             Expr::Load(access) => return self.access(access),
             Expr::Call(f, args) => {
-                let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
+                let tys = args.iter().map(|a| self.ty(a)).collect::<VerifyResult<Vec<Ty>>>()?;
                 require(f.result(&tys).is_some(), || format!("{f:?} of {tys:?}"))?;
             }
-            Expr::Apply(function, args) => {
-                let tys = args.iter().map(|a| self.ty(a)).collect::<Checked<Vec<Ty>>>()?;
-                let known =
-                    self.k.functions.get(function.id).filter(|_| function.id < self.callable);
-                let fits = known.is_some_and(|f| {
-                    f.value.ty() == function.result
-                        && f.params.iter().map(|p| p.ty).eq(tys.iter().copied())
-                });
-                require(fits, || format!("function {} of {tys:?}", function.id))?;
-            }
-            Expr::Pack(parts) => {
-                let tys = parts.iter().map(|p| self.ty(p)).collect::<Checked<Vec<Ty>>>()?;
-                let vector = tys.first().copied();
-                let fits = match vector {
-                    Some(first @ Ty::Scalar(elem)) => {
-                        elem.size() < VECTOR_BYTES
-                            && tys.len() == usize::from(elem.vector_lanes())
-                            && tys.iter().all(|ty| *ty == first)
-                    }
-                    _ => false,
-                };
-                require(fits, || format!("a vector of {tys:?}"))?;
-            }
+            Expr::Apply(function, args) => self.applied(*function, args)?,
+            Expr::Pack(parts) => self.packed(parts)?,
             Expr::Lane(e, lane) => {
                 let ty = self.ty(e)?;
                 let fits = matches!(ty, Ty::Vector(elem) if *lane < elem.vector_lanes());
@@ -154,5 +134,30 @@ impl Check<'_> {
             }
         }
         Ok(expr.ty())
+    }
+
+    /// A call of a function of the kernel.
+    fn applied(&self, function: FunctionId, args: &[Expr]) -> VerifyResult {
+        let tys = args.iter().map(|a| self.ty(a)).collect::<VerifyResult<Vec<Ty>>>()?;
+        let known = self.k.functions.get(function.id).filter(|_| function.id < self.callable);
+        let fits = known.is_some_and(|f| {
+            f.value.ty() == function.result && f.params.iter().map(|p| p.ty).eq(tys.iter().copied())
+        });
+        require(fits, || format!("function {} of {tys:?}", function.id))
+    }
+
+    /// A vector that is packed of its elements.
+    fn packed(&self, parts: &[Expr]) -> VerifyResult {
+        let tys = parts.iter().map(|p| self.ty(p)).collect::<VerifyResult<Vec<Ty>>>()?;
+        let vector = tys.first().copied();
+        let fits = match vector {
+            Some(first @ Ty::Scalar(elem)) => {
+                elem.size() < VECTOR_BYTES
+                    && tys.len() == usize::from(elem.vector_lanes())
+                    && tys.iter().all(|ty| *ty == first)
+            }
+            _ => false,
+        };
+        require(fits, || format!("a vector of {tys:?}"))
     }
 }

@@ -1,9 +1,15 @@
 //! The user's expressions in a reduction, as functions of the kernel, with what converts their values.
 
-use super::fold::zero;
+use super::literal::zero;
 use crate::expr::Lowered;
 use crate::ir::{Elem, Expr, KernelBuilder, Ty};
 use crate::plan::ReducePlan;
+
+/// An element of a result: its index, and how many there are.
+pub(super) struct ElementIndex {
+    pub(super) index: Expr,
+    pub(super) len: Expr,
+}
 
 /// The functions that a kernel has for them.
 pub(super) struct Expressions {
@@ -72,9 +78,11 @@ impl Expressions {
     pub(super) fn lift(
         &self,
         elements: Vec<Expr>,
-        (index, len): (Expr, Expr),
-        (held, is_truth): (Elem, bool),
+        at: ElementIndex,
+        held: Elem,
+        is_truth: bool,
     ) -> Expr {
+        let ElementIndex { index, len } = at;
         let Some(map) = &self.map else {
             let Some(element) = elements.into_iter().next() else {
                 unreachable!("there is an input")

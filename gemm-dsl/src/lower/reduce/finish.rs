@@ -1,12 +1,12 @@
 //! What becomes of what threads have folded: results, or partials, of which a second launch, or the block with
 //! the last ticket, makes results.
 
+use super::accumulators::FoldAccumulators;
 use super::expressions::Expressions;
 use super::fold::Fold;
-use super::kept::Kept;
 use super::params::Params;
-use super::place::{Columns, Folds, Place, Split};
-use super::rounds::Role;
+use super::place::{BlockShare, Columns, FoldPlace, Folds};
+use super::role::Role;
 use super::team::{Team, load, store, values};
 use crate::ir::{Access, BufferId, Change, Const, Elem, Expr, For, KernelBuilder, Special};
 use crate::lower::tickets::{self, Tickets};
@@ -17,7 +17,7 @@ pub(super) struct Finish<'f> {
     pub(super) plan: &'f ReducePlan,
     pub(super) fold: &'f Fold,
     pub(super) expressions: &'f Expressions,
-    pub(super) place: &'f Place,
+    pub(super) place: &'f FoldPlace,
     pub(super) params: &'f Params,
     /// Whether arrays are read and written by vectors.
     pub(super) wide: bool,
@@ -25,7 +25,7 @@ pub(super) struct Finish<'f> {
 
 /// Where what the threads of a result have folded goes.
 #[derive(Clone, Copy)]
-pub(super) enum To<'t> {
+pub(super) enum Destination<'t> {
     Results,
     Partials,
     /// Partials; of one result, which one thread stores, that takes the block's ticket, too.
@@ -37,28 +37,34 @@ impl Finish<'_> {
         &self,
         b: &mut KernelBuilder,
         team: &mut Team<'_>,
-        kept: &Kept,
+        kept: &FoldAccumulators,
         role: Role,
     ) {
         match role {
-            Role::Whole => self.fold_team(b, team, kept, To::Results),
-            Role::First | Role::Shard => self.fold_team(b, team, kept, To::Partials),
+            Role::Whole => self.fold_team(b, team, kept, Destination::Results),
+            Role::First | Role::Shard => self.fold_team(b, team, kept, Destination::Partials),
             Role::Last => {
                 self.fold_partials(b, kept);
-                self.fold_team(b, team, kept, To::Results);
+                self.fold_team(b, team, kept, Destination::Results);
             }
             Role::Once => self.by_tickets(b, team, kept),
         }
     }
 
     /// The threads of a result fold what they keep, and one of them has it all.
-    fn fold_team(&self, b: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept, to: To<'_>) {
+    fn fold_team(
+        &self,
+        b: &mut KernelBuilder,
+        team: &mut Team<'_>,
+        kept: &FoldAccumulators,
+        to: Destination<'_>,
+    ) {
         if let Some(columns) = self.place.columns() {
-            return team.by_columns(b, columns, &|w| kept.of(w), &mut |b, all| {
+            return team.by_columns(b, columns, &|w| kept.cells(w), &mut |b, all| {
                 self.store_columns(b, columns, to, all);
             });
         }
-        let kept = kept.of(None);
+        let kept = kept.cells(None);
         let group = self.plan.group();
         if group == self.plan.block() {
             return team.by_block(b, values(&kept), &mut |b, all| self.store(b, to, None, all));
@@ -80,36 +86,44 @@ impl Finish<'_> {
     }
 
     /// Stores what one result, or a partial, is made of.
-    pub(super) fn store(&self, b: &mut KernelBuilder, to: To<'_>, w: Option<Expr>, all: Vec<Expr>) {
+    pub(super) fn store(
+        &self,
+        b: &mut KernelBuilder,
+        to: Destination<'_>,
+        w: Option<Expr>,
+        all: Vec<Expr>,
+    ) {
         let made = self.made(b, to, all);
         store(b, self.arrays(to), &self.index(to, w), made);
-        if let (To::Counted(tickets), None) = (to, self.place.columns()) {
+        if let (Destination::Counted(tickets), None) = (to, self.place.columns()) {
             tickets.take(b);
         }
     }
 
     /// What is stored, an element of each array.
-    fn made(&self, b: &mut KernelBuilder, to: To<'_>, all: Vec<Expr>) -> Vec<Expr> {
+    fn made(&self, b: &mut KernelBuilder, to: Destination<'_>, all: Vec<Expr>) -> Vec<Expr> {
         match to {
-            To::Results => {
+            Destination::Results => {
                 let values = self.fold.values(b, &all);
                 self.expressions.results(values, self.place.n.clone())
             }
-            To::Partials | To::Counted(_) => all,
+            Destination::Partials | Destination::Counted(_) => all,
         }
     }
 
-    fn arrays(&self, to: To<'_>) -> &[BufferId] {
+    fn arrays(&self, to: Destination<'_>) -> &[BufferId] {
         match to {
-            To::Results => &self.params.outputs,
-            To::Partials | To::Counted(_) => &self.params.partials,
+            Destination::Results => &self.params.outputs,
+            Destination::Partials | Destination::Counted(_) => &self.params.partials,
         }
     }
 
-    fn index(&self, to: To<'_>, w: Option<Expr>) -> Vec<Expr> {
+    fn index(&self, to: Destination<'_>, w: Option<Expr>) -> Vec<Expr> {
         match to {
-            To::Results => self.place.result(w),
-            To::Partials | To::Counted(_) => self.place.partial(self.split().block.clone(), w),
+            Destination::Results => self.place.result(w),
+            Destination::Partials | Destination::Counted(_) => {
+                self.place.partial(self.split().block.clone(), w)
+            }
         }
     }
 
@@ -119,7 +133,7 @@ impl Finish<'_> {
         &self,
         b: &mut KernelBuilder,
         columns: &Columns,
-        to: To<'_>,
+        to: Destination<'_>,
         all: &dyn Fn(Option<Expr>) -> Vec<Expr>,
     ) {
         let arrays = self.arrays(to);
@@ -134,7 +148,9 @@ impl Finish<'_> {
         // All columns of a vector are there, or none.
         b.if_(columns.inside(None), |b| {
             let each = arrays.iter().enumerate();
-            let held = each.map(|(n, array)| neighbours(b, array.elem, (n, arrays.len()), width));
+            let held = each.map(|(n, array)| {
+                neighbours(b, array.elem, ArrayNumber { n, count: arrays.len() }, width)
+            });
             let held: Vec<BufferId> = held.collect();
             columns.each(b, |b, w| {
                 let made = self.made(b, to, all(w.clone()));
@@ -163,7 +179,7 @@ impl Finish<'_> {
     }
 
     /// The block among those of its result.
-    fn split(&self) -> &Split {
+    fn split(&self) -> &BlockShare {
         match &self.place.split {
             Some(split) => split,
             None => unreachable!("only of several blocks there are partials"),
@@ -172,7 +188,7 @@ impl Finish<'_> {
 
     /// Each thread folds some of the partials; which, and how the threads then fold theirs, is the same for
     /// whichever block does it.
-    fn fold_partials(&self, b: &mut KernelBuilder, kept: &Kept) {
+    fn fold_partials(&self, b: &mut KernelBuilder, kept: &FoldAccumulators) {
         let (one, many) = match self.plan.blocks() {
             Blocks::Runs(_) => ("run", "runs"),
             Blocks::One | Blocks::InTurn(_) => ("block", "blocks"),
@@ -193,7 +209,7 @@ impl Finish<'_> {
                     None => Access::new(*array, index.clone()).load(),
                 });
                 let others: Vec<Expr> = others.collect();
-                self.fold.combine_into(b, &kept.of(w), &others);
+                self.fold.combine_into(b, &kept.cells(w), &others);
             });
         });
     }
@@ -207,7 +223,7 @@ impl Finish<'_> {
         };
         let loaded = arrays.iter().enumerate().map(|(n, array)| {
             let lanes = self.lanes(array.elem)?;
-            let held = neighbours(b, array.elem, (n, arrays.len()), width);
+            let held = neighbours(b, array.elem, ArrayNumber { n, count: arrays.len() }, width);
             for first in (0..self.plan.width()).step_by(lanes as usize) {
                 let column = columns.first_of_vector();
                 let column = if first > 0 { column + first as i32 } else { column };
@@ -220,18 +236,18 @@ impl Finish<'_> {
         loaded.collect()
     }
 
-    fn by_tickets(&self, b: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
+    fn by_tickets(&self, b: &mut KernelBuilder, team: &mut Team<'_>, kept: &FoldAccumulators) {
         let (word, first_thread) = (self.ticket(), self.place.is_first_thread());
         let tickets =
-            Tickets::new((word, tickets::flag(b)), self.split().blocks.clone(), first_thread);
-        self.fold_team(b, team, kept, To::Counted(&tickets));
+            Tickets::new(word, tickets::flag(b), self.split().blocks.clone(), first_thread);
+        self.fold_team(b, team, kept, Destination::Counted(&tickets));
         if self.place.columns().is_some() {
             tickets.take_for_all(b);
         }
         tickets.by_last(b, |b| {
             kept.reset(b, self.place, &team.identity);
             self.fold_partials(b, kept);
-            self.fold_team(b, team, kept, To::Results);
+            self.fold_team(b, team, kept, Destination::Results);
         });
     }
 
@@ -248,13 +264,15 @@ impl Finish<'_> {
     }
 }
 
+/// An array among several.
+struct ArrayNumber {
+    n: usize,
+    count: usize,
+}
+
 /// Registers for elements of the columns of a thread, those of the `n`-th of `count` arrays.
-fn neighbours(
-    b: &mut KernelBuilder,
-    elem: Elem,
-    (n, count): (usize, usize),
-    width: Const,
-) -> BufferId {
+fn neighbours(b: &mut KernelBuilder, elem: Elem, number: ArrayNumber, width: Const) -> BufferId {
+    let ArrayNumber { n, count } = number;
     let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };
     b.registers(&name, elem, [width.into()], "of the columns of the thread")
 }

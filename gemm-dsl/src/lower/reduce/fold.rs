@@ -12,6 +12,7 @@ mod moments;
 mod value;
 
 use super::expressions::Expressions;
+use super::literal::zero;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Ty, Var};
 use crate::plan::{ReducePlan, Types};
 use crate::spec::Op;
@@ -19,7 +20,7 @@ use value::Operator;
 
 /// A part of what is kept, as the plan has it, with its identity.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct FoldPart {
     /// The variable that holds it.
     pub(super) name: &'static str,
     /// An array of them.
@@ -32,13 +33,13 @@ pub(super) struct Part {
 
 /// What is made of the elements.
 pub(super) struct Fold {
-    kind: Kind,
+    kind: FoldKind,
     types: Types,
-    parts: Vec<Part>,
+    parts: Vec<FoldPart>,
     keeps_indices: bool,
 }
 
-enum Kind {
+enum FoldKind {
     /// One value.
     Value(Operator),
     /// The greatest value, or the smallest, and its index.
@@ -84,7 +85,7 @@ impl Cell {
 }
 
 /// Elements that a thread has read, in registers, in ascending order of their indices.
-pub(super) struct Held {
+pub(super) struct LoadedElements {
     /// The values: an array of `items` times `vector`, or times the columns of the thread.
     pub(super) values: BufferId,
     pub(super) items: Const,
@@ -100,7 +101,7 @@ pub(super) struct Held {
     pub(super) ragged: Option<Expr>,
 }
 
-impl Held {
+impl LoadedElements {
     /// The index of an element among all of its result.
     fn position(&self, index: Expr) -> Expr {
         self.before.iter().cloned().fold(index, |index, before| before + index)
@@ -127,28 +128,28 @@ impl Fold {
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, expressions: &Expressions) -> Self {
         let types = plan.types();
         let kind = match plan.op() {
-            None => Kind::Value(Operator::User(expressions.fold())),
-            Some(Op::Sum) if plan.spec().compensated => Kind::Compensated,
-            Some(Op::Sum) => Kind::Value(Operator::Sum),
-            Some(Op::Prod) => Kind::Value(Operator::Prod),
-            Some(Op::Max) => Kind::Value(Operator::Max),
-            Some(Op::Min) => Kind::Value(Operator::Min),
-            Some(Op::Any) => Kind::Value(Operator::Any),
-            Some(Op::All) => Kind::Value(Operator::All),
+            None => FoldKind::Value(Operator::User(expressions.fold())),
+            Some(Op::Sum) if plan.spec().compensated => FoldKind::Compensated,
+            Some(Op::Sum) => FoldKind::Value(Operator::Sum),
+            Some(Op::Prod) => FoldKind::Value(Operator::Prod),
+            Some(Op::Max) => FoldKind::Value(Operator::Max),
+            Some(Op::Min) => FoldKind::Value(Operator::Min),
+            Some(Op::Any) => FoldKind::Value(Operator::Any),
+            Some(Op::All) => FoldKind::Value(Operator::All),
             Some(op @ (Op::Argmax | Op::Argmin)) => {
-                Kind::Arg(arg::Arg::new(b, op == Op::Argmax, types))
+                FoldKind::Arg(arg::Arg::new(b, op == Op::Argmax, types))
             }
-            Some(Op::MeanVar) => Kind::Moments,
-            Some(Op::Logsumexp) => Kind::Logsumexp(logsumexp::Logsumexp::new(b)),
+            Some(Op::MeanVar) => FoldKind::Moments,
+            Some(Op::Logsumexp) => FoldKind::Logsumexp(logsumexp::Logsumexp::new(b)),
         };
         let identity = |(n, elem)| match &kind {
-            Kind::Value(operator) => operator.identity(elem, expressions),
-            Kind::Arg(arg) => arg.identity(n, elem),
-            Kind::Compensated => compensated::identity(n, elem),
-            Kind::Moments => zero(elem),
-            Kind::Logsumexp(_) => logsumexp::identity(n, elem),
+            FoldKind::Value(operator) => operator.identity(elem, expressions),
+            FoldKind::Arg(arg) => arg.identity(n, elem),
+            FoldKind::Compensated => compensated::identity(n, elem),
+            FoldKind::Moments => zero(elem),
+            FoldKind::Logsumexp(_) => logsumexp::identity(n, elem),
         };
-        let parts = plan.parts().iter().enumerate().map(|(n, part)| Part {
+        let parts = plan.parts().iter().enumerate().map(|(n, part)| FoldPart {
             name: part.name,
             plural: part.plural,
             elem: part.elem,
@@ -158,14 +159,14 @@ impl Fold {
         Self { kind, types, parts, keeps_indices }
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[FoldPart] {
         &self.parts
     }
 
     /// What a thread holds in place of an element that is missing: the identity, or what is not counted.
     pub(super) fn missing(&self) -> Expr {
         match &self.kind {
-            Kind::Moments => zero(self.types.acc),
+            FoldKind::Moments => zero(self.types.acc),
             _ => self.parts[0].identity.clone(),
         }
     }
@@ -173,26 +174,26 @@ impl Fold {
     /// The type of a value that is held.
     pub(super) fn held(&self) -> Elem {
         match &self.kind {
-            Kind::Moments => self.types.acc,
+            FoldKind::Moments => self.types.acc,
             _ => self.parts[0].elem,
         }
     }
 
     /// Whether an element is asked whether it is zero, where no expression makes a truth value of it.
     pub(super) fn is_truth(&self) -> bool {
-        matches!(&self.kind, Kind::Value(Operator::Any | Operator::All))
+        matches!(&self.kind, FoldKind::Value(Operator::Any | Operator::All))
     }
 
     /// Whether what stands for missing elements would be counted: then a thread that may hold some asks
     /// which they are.
     pub(super) fn counts(&self) -> bool {
-        matches!(self.kind, Kind::Moments)
+        matches!(self.kind, FoldKind::Moments)
     }
 
     /// Whether each value stands once in what is made of two.
     pub(super) fn reads_once(&self) -> bool {
         match &self.kind {
-            Kind::Value(operator) => operator.reads_once(self.parts[0].elem),
+            FoldKind::Value(operator) => operator.reads_once(self.parts[0].elem),
             _ => false,
         }
     }
@@ -204,23 +205,25 @@ impl Fold {
 
     /// Prepares what a thread keeps for values of which the first, if it is there, is the element of this index.
     pub(super) fn begin(&self, b: &mut KernelBuilder, kept: &[Cell], is_there: Expr, first: Expr) {
-        if let Kind::Arg(arg) = &self.kind {
+        if let FoldKind::Arg(arg) = &self.kind {
             arg.begin(b, &kept[1], is_there, first);
         }
     }
 
     /// Folds the values that a thread holds into what it keeps.
-    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &Held) {
+    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements) {
         match &self.kind {
-            Kind::Value(operator) => held.each(b, |b, value, _| {
+            FoldKind::Value(operator) => held.each(b, |b, value, _| {
                 kept[0].set(b, operator.apply(kept[0].get(), value));
             }),
-            Kind::Arg(arg) => held.each(b, |b, value, index| {
+            FoldKind::Arg(arg) => held.each(b, |b, value, index| {
                 arg.absorb(b, kept, value, held.position(index));
             }),
-            Kind::Compensated => held.each(b, |b, value, _| compensated::absorb(b, kept, value)),
-            Kind::Moments => moments::absorb(b, kept, held, self.types),
-            Kind::Logsumexp(fold) => fold.absorb(b, kept, held),
+            FoldKind::Compensated => {
+                held.each(b, |b, value, _| compensated::absorb(b, kept, value))
+            }
+            FoldKind::Moments => moments::absorb(b, kept, held, self.types),
+            FoldKind::Logsumexp(fold) => fold.absorb(b, kept, held),
         }
     }
 
@@ -232,18 +235,18 @@ impl Fold {
         right: &[Expr],
     ) -> Vec<Expr> {
         match &self.kind {
-            Kind::Value(operator) => vec![operator.apply(left[0].clone(), right[0].clone())],
-            Kind::Arg(arg) => arg.combine(b, left, right),
-            Kind::Compensated => compensated::combine(b, left, right),
-            Kind::Moments => moments::combine(b, left, right, self.types),
-            Kind::Logsumexp(fold) => fold.combine(b, left, right),
+            FoldKind::Value(operator) => vec![operator.apply(left[0].clone(), right[0].clone())],
+            FoldKind::Arg(arg) => arg.combine(b, left, right),
+            FoldKind::Compensated => compensated::combine(b, left, right),
+            FoldKind::Moments => moments::combine(b, left, right, self.types),
+            FoldKind::Logsumexp(fold) => fold.combine(b, left, right),
         }
     }
 
     /// What is made of two values, where one is all that is kept.
     pub(super) fn of_two(&self, a: Expr, b: Expr) -> Expr {
         match &self.kind {
-            Kind::Value(operator) => operator.apply(a, b),
+            FoldKind::Value(operator) => operator.apply(a, b),
             _ => unreachable!("plan: the classic passes fold values"),
         }
     }
@@ -260,34 +263,11 @@ impl Fold {
     /// in, an index, or a truth value as 0 or 1.
     pub(super) fn values(&self, b: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
         match &self.kind {
-            Kind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],
-            Kind::Arg(_) => vec![all[1].clone()],
-            Kind::Compensated => vec![compensated::value(all)],
-            Kind::Moments => moments::values(b, all, self.types),
-            Kind::Logsumexp(fold) => vec![fold.value(b, all)],
+            FoldKind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],
+            FoldKind::Arg(_) => vec![all[1].clone()],
+            FoldKind::Compensated => vec![compensated::value(all)],
+            FoldKind::Moments => moments::values(b, all, self.types),
+            FoldKind::Logsumexp(fold) => vec![fold.value(b, all)],
         }
     }
-}
-
-/// The zero of a type that is computed with.
-pub(super) fn zero(elem: Elem) -> Expr {
-    number(elem, 0)
-}
-
-/// A whole number as a literal of a type that is computed with.
-pub(super) fn number(elem: Elem, value: u32) -> Expr {
-    match elem {
-        Elem::F32 => Expr::F32(value as f32),
-        Elem::F64 => Expr::F64(value.into()),
-        Elem::I32 => Expr::I32(value as i32),
-        Elem::U32 => Expr::U32(value),
-        Elem::I64 => Expr::I64(value.into()),
-        Elem::U64 => Expr::U64(value.into()),
-        other => unreachable!("nothing is computed in {other}"),
-    }
-}
-
-/// The greatest value of a type of indices: no element has it.
-pub(super) fn nowhere(index: Elem) -> Expr {
-    if index == Elem::U64 { Expr::U64(u64::MAX) } else { Expr::U32(u32::MAX) }
 }

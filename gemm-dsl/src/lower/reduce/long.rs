@@ -1,12 +1,12 @@
 //! Segments that are too long for a group of threads.
 
+use super::accumulators::FoldAccumulators;
 use super::expressions::Expressions;
-use super::finish::{Finish, To};
+use super::finish::{Destination, Finish};
 use super::fold::Fold;
-use super::kept::Kept;
 use super::params::Params;
-use super::place::{Groups, Place};
-use super::reader::Reader;
+use super::place::{FoldPlace, Groups};
+use super::reader::ElementReader;
 use super::team::{Team, values};
 use crate::ir::{
     Access, AtomicOp, BufferLayout, Const, Elem, Expr, For, KernelBuilder, MemoryOrder, Scope,
@@ -16,7 +16,7 @@ use crate::plan::ReducePlan;
 
 /// The segments that are too long for a group: the whole block folds each of those that its groups were to
 /// fold.
-pub(super) struct Long<'l> {
+pub(super) struct LongSegments<'l> {
     pub(super) plan: &'l ReducePlan,
     pub(super) fold: &'l Fold,
     pub(super) expressions: &'l Expressions,
@@ -25,13 +25,14 @@ pub(super) struct Long<'l> {
     pub(super) groups: &'l Groups,
 }
 
-impl Long<'_> {
+impl LongSegments<'_> {
     pub(super) fn build(
         &self,
         b: &mut KernelBuilder,
         team: &mut Team<'_>,
-        kept: &Kept,
-        (place, missing): (&Place, Expr),
+        kept: &FoldAccumulators,
+        place: &FoldPlace,
+        missing: Expr,
     ) {
         // Most blocks have none: they are not to look at each of their segments.
         let layout = BufferLayout::row_major(1);
@@ -53,7 +54,7 @@ impl Long<'_> {
         });
         b.barrier();
         let some = longer.load().gt(Expr::U32(0));
-        let all = b.block(|b| self.each_long(b, team, kept, (place, missing)));
+        let all = b.block(|b| self.each_long(b, team, kept, place, missing));
         b.push(Stmt::If { cond: some, then: all, otherwise: Vec::new() });
     }
 
@@ -62,8 +63,9 @@ impl Long<'_> {
         &self,
         b: &mut KernelBuilder,
         team: &mut Team<'_>,
-        kept: &Kept,
-        (place, missing): (&Place, Expr),
+        kept: &FoldAccumulators,
+        place: &FoldPlace,
+        missing: Expr,
     ) {
         let (plan, p, block, groups) = (self.plan, self.params, self.block, self.groups);
         let per_block = groups.per_block;
@@ -72,17 +74,24 @@ impl Long<'_> {
             let segment = b.let_("long_segment", segment);
             b.if_(Expr::from(segment).lt(groups.segments), |b| {
                 let tid = place.tid.clone();
-                let (place, is_long) = groups.of_long(b, (tid, block), segment);
+                let (place, is_long) = groups.of_long(b, tid, block, segment);
                 b.if_(is_long, |b| {
                     kept.reset(b, &place, &team.identity);
                     let (fold, expressions) = (self.fold, self.expressions);
                     let (round, place) = ("LONG_ROUND", &place);
-                    let reader =
-                        Reader { plan, fold, expressions, place, round, missing, wide: false };
+                    let reader = ElementReader {
+                        plan,
+                        fold,
+                        expressions,
+                        place,
+                        round,
+                        missing,
+                        wide: false,
+                    };
                     reader.rounds(b, p, kept);
                     let finish = Finish { plan, fold, expressions, place, params: p, wide: false };
-                    team.by_block(b, values(&kept.of(None)), &mut |b, all| {
-                        finish.store(b, To::Results, None, all);
+                    team.by_block(b, values(&kept.cells(None)), &mut |b, all| {
+                        finish.store(b, Destination::Results, None, all);
                     });
                     b.comment("The next one uses the same shared memory.");
                     b.barrier();

@@ -2,8 +2,8 @@
 //! its grid.
 
 use super::fold::Fold;
-use super::rounds::Role;
-use super::shape::{self, Shape};
+use super::role::Role;
+use super::shape::{self, ReduceShape};
 use crate::ir::{
     BufferId, Const, Expr, Extent, Geometry, KernelBuilder, Operand, Requirement, Scalar, Ty,
 };
@@ -52,7 +52,7 @@ pub(super) enum Results {
 }
 
 impl Params {
-    fn shape<'s>(&self, plan: &'s ReducePlan) -> Shape<'s> {
+    fn shape<'s>(&self, plan: &'s ReducePlan) -> ReduceShape<'s> {
         let (outer, inner) = match self.results {
             Results::Array => (None, None),
             Results::Rows(outer) | Results::Segments(outer, _) => (Some(outer), None),
@@ -60,7 +60,7 @@ impl Params {
         };
         let [outer, inner] = [outer, inner].map(|extent| extent.map(Expr::from));
         let run = self.run.map(|run| Expr::from(run).wide());
-        Shape { plan, role: self.role, run, n: self.n.into(), outer, inner }
+        ReduceShape { plan, role: self.role, run, n: self.n.into(), outer, inner }
     }
 
     /// The index of an element among all of its result, of its index among those that are here.
@@ -157,7 +157,7 @@ impl Params {
         let shape = self.shape(plan);
         let vector = wide.then_some(u64::from(plan.vector()));
         for (operand, (input, name)) in self.inputs.iter().zip(names).enumerate() {
-            let strides = shape.strides(b, (operand, name), vector);
+            let strides = shape.strides(b, operand, name, vector);
             b.shape(*input, shape.elements(), strides);
             if wide {
                 b.require(Requirement::Aligned { operand: Operand::Input(operand), bytes: 16 });

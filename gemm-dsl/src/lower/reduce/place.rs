@@ -7,14 +7,14 @@ pub(super) use columns::Columns;
 pub(super) use segment::Groups;
 
 use super::params::{Params, Results};
-use super::reader::Round;
-use super::rounds::Role;
+use super::role::Role;
+use super::round::Round;
 use super::shape;
 use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::{Blocks, ReducePlan};
 
 /// What a thread is, and where it reads and writes.
-pub(super) struct Place {
+pub(super) struct FoldPlace {
     /// Its number in the block, of columns along y.
     pub(super) tid: Expr,
     /// The threads of its result in the block.
@@ -25,7 +25,7 @@ pub(super) struct Place {
     pub(super) n: Expr,
     /// Its block among those of its result, where there are several: never of segments, nor where a block folds
     /// several rows.
-    pub(super) split: Option<Split>,
+    pub(super) split: Option<BlockShare>,
     pub(super) folds: Folds,
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Folds {
 }
 
 /// A block among those that fold the same result.
-pub(super) struct Split {
+pub(super) struct BlockShare {
     /// Its number.
     pub(super) block: Expr,
     /// How many there are.
@@ -63,24 +63,24 @@ pub(super) struct Run {
     pub(super) end: Var,
 }
 
-impl Place {
+impl FoldPlace {
     /// The place of a thread of a kernel.
     pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
         match p.results {
             Results::Array => Self::of_array(b, plan, p, block),
-            Results::Rows(rows) => Self::of_row(b, plan, p, (block, rows)),
+            Results::Rows(rows) => Self::of_row(b, plan, p, block, rows),
             Results::Segments(segments, offsets) => {
-                Self::of_segment(b, plan, (block, segments, offsets))
+                Self::of_segment(b, plan, block, segments, offsets)
             }
             Results::Columns(columns, matrices) => {
-                Self::of_columns(b, plan, p, (block, columns, matrices))
+                Self::of_columns(b, plan, p, block, columns, matrices)
             }
         }
     }
 
     fn of_array(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
         let tid: Expr = b.let_("tid", Special::ThreadX).into();
-        let split = Split::new(b, plan, p, (block, Special::BlockX));
+        let split = BlockShare::new(b, plan, p, block, Special::BlockX);
         let (lane, n) = (tid.clone(), p.n.into());
         Self { tid, group: block, lane, n, split, folds: Folds::Array }
     }
@@ -89,17 +89,18 @@ impl Place {
         b: &mut KernelBuilder,
         plan: &ReducePlan,
         p: &Params,
-        (block, rows): (Const, Scalar),
+        block: Const,
+        rows: Scalar,
     ) -> Self {
         let tid: Expr = b.let_("tid", Special::ThreadX).into();
         let n = p.n.into();
-        let Some(member) = Member::new(b, plan, &tid, (block, rows), ["row", "rows"]) else {
+        let Some(member) = GroupMember::new(b, plan, &tid, block, rows, ["row", "rows"]) else {
             let row = b.let_("row", Expr::from(Special::BlockX).wide());
-            let split = Split::new(b, plan, p, (block, Special::BlockY));
+            let split = BlockShare::new(b, plan, p, block, Special::BlockY);
             let folds = Folds::Row { row, inside: None };
             return Self { lane: tid.clone(), tid, group: block, n, split, folds };
         };
-        let Member { group, lane, own: row, inside, .. } = member;
+        let GroupMember { group, lane, own: row, inside, .. } = member;
         let folds = Folds::Row { row, inside: Some(inside) };
         Self { tid, group, lane, n, split: None, folds }
     }
@@ -182,13 +183,14 @@ impl Place {
     }
 }
 
-impl Split {
+impl BlockShare {
     /// The thread's block where several fold a result: the coordinate is its number.
     fn new(
         b: &mut KernelBuilder,
         plan: &ReducePlan,
         p: &Params,
-        (group, number): (Const, Special),
+        group: Const,
+        number: Special,
     ) -> Option<Self> {
         let block = Expr::from(number).wide();
         match (plan.blocks(), p.run) {
@@ -228,7 +230,7 @@ impl Split {
 }
 
 /// A thread of a group that folds a row or a segment.
-struct Member {
+struct GroupMember {
     /// The threads of the group.
     group: Const,
     /// How many groups a block has.
@@ -241,13 +243,14 @@ struct Member {
     inside: Expr,
 }
 
-impl Member {
+impl GroupMember {
     /// None where the group is the block.
     fn new(
         b: &mut KernelBuilder,
         plan: &ReducePlan,
         tid: &Expr,
-        (block, count): (Const, Scalar),
+        block: Const,
+        count: Scalar,
         [one, many]: [&str; 2],
     ) -> Option<Self> {
         let group = plan.group();

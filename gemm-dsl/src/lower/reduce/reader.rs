@@ -1,45 +1,21 @@
 //! What a thread reads, round by round.
 
-use super::expressions::Expressions;
-use super::fold::{Fold, Held};
-use super::kept::Kept;
+use super::accumulators::FoldAccumulators;
+use super::expressions::{ElementIndex, Expressions};
+use super::fold::{Fold, LoadedElements};
 use super::params::Params;
-use super::place::{Columns, Place, Split};
-use crate::ir::{Access, BufferId, Change, Const, Expr, For, KernelBuilder, Stmt, Var};
+use super::place::{BlockShare, Columns, FoldPlace};
+use super::round::Round;
+use crate::ir::{Access, BufferId, Change, Expr, For, KernelBuilder, Stmt, Var};
 use crate::plan::ReducePlan;
 use crate::spec::Over;
 
-/// What the threads of a result take in at once.
-#[derive(Clone, Copy)]
-pub(super) struct Round {
-    /// Elements, or vectors, of a thread.
-    pub(super) items: Const,
-    /// Elements of a result.
-    pub(super) elements: Const,
-}
-
-impl Round {
-    /// The constants, of which the second has this name.
-    pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, group: Const, name: &str) -> Self {
-        let what = if plan.vector() > 1 { "vectors" } else { "elements" };
-        let what = format!("{what} of a thread per iteration");
-        let items = b.constant("ITEMS", plan.items() as i32, what);
-        // Of columns a vector has an element of each.
-        let elements = match plan.vector() {
-            vector if vector > 1 && plan.width() == 1 => group * items * vector as i32,
-            _ => group * items,
-        };
-        let elements = b.constant(name, elements, "elements of a result per iteration of a block");
-        Self { items, elements }
-    }
-}
-
 /// What a thread reads, round by round.
-pub(super) struct Reader<'r> {
+pub(super) struct ElementReader<'r> {
     pub(super) plan: &'r ReducePlan,
     pub(super) fold: &'r Fold,
     pub(super) expressions: &'r Expressions,
-    pub(super) place: &'r Place,
+    pub(super) place: &'r FoldPlace,
     /// What the number of elements of a round is called.
     pub(super) round: &'static str,
     /// What stands for a missing element.
@@ -47,16 +23,16 @@ pub(super) struct Reader<'r> {
     pub(super) wide: bool,
 }
 
-impl Reader<'_> {
-    pub(super) fn rounds(&self, b: &mut KernelBuilder, p: &Params, kept: &Kept) {
+impl ElementReader<'_> {
+    pub(super) fn rounds(&self, b: &mut KernelBuilder, p: &Params, kept: &FoldAccumulators) {
         let (plan, place, group) = (self.plan, self.place, self.place.group);
         let vector = self.vector() as i32;
         let Round { items, elements: round } = Round::new(b, plan, group, self.round);
         let (whole, in_rounds) = (place.n.clone(), Expr::from(round).wide());
         let (from, end, step) = match &place.split {
             None => (Expr::U64(0), whole, in_rounds),
-            Some(Split { run: Some(run), .. }) => (run.from.into(), run.end.into(), in_rounds),
-            Some(Split { block, blocks, .. }) => {
+            Some(BlockShare { run: Some(run), .. }) => (run.from.into(), run.end.into(), in_rounds),
+            Some(BlockShare { block, blocks, .. }) => {
                 (block.clone() * round, whole, blocks.clone() * round)
             }
         };
@@ -67,13 +43,13 @@ impl Reader<'_> {
             let position = p.position(first.clone());
             let is_there = first.lt(end.clone());
             place.each(b, |b, w| {
-                self.fold.begin(b, &kept.of(w), is_there.clone(), position.clone());
+                self.fold.begin(b, &kept.cells(w), is_there.clone(), position.clone());
             });
         }
         let name = self.round;
         let stride = match &place.split {
             None => format!("{name} elements per iteration"),
-            Some(Split { run: Some(_), .. }) => "Rounds of the run".to_owned(),
+            Some(BlockShare { run: Some(_), .. }) => "Rounds of the run".to_owned(),
             Some(_) => "Grid-stride loop".to_owned(),
         };
         b.comment(format!("{stride}: the ITEMS loads of a thread are in flight together."));
@@ -87,7 +63,7 @@ impl Reader<'_> {
             let lanes = (vector > 1).then_some(Expr::I32(vector));
             let dims = [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
             let values = b.registers("e", self.fold.held(), dims, "the thread's elements");
-            let held = |ragged: Option<&Expr>, column: Option<Expr>| Held {
+            let held = |ragged: Option<&Expr>, column: Option<Expr>| LoadedElements {
                 values,
                 items,
                 vector: vector as u32,
@@ -97,7 +73,7 @@ impl Reader<'_> {
                 ragged: ragged.cloned(),
             };
             let absorb = |b: &mut KernelBuilder, ragged: Option<&Expr>| {
-                place.each(b, |b, w| self.fold.absorb(b, &kept.of(w.clone()), &held(ragged, w)));
+                place.each(b, |b, w| self.fold.absorb(b, &kept.cells(w.clone()), &held(ragged, w)));
             };
             let whole = b.block(|b| {
                 self.load(b, p, &held(None, None));
@@ -131,7 +107,7 @@ impl Reader<'_> {
     }
 
     /// Fills the registers of a thread.
-    fn load(&self, b: &mut KernelBuilder, p: &Params, held: &Held) {
+    fn load(&self, b: &mut KernelBuilder, p: &Params, held: &LoadedElements) {
         b.unrolled("item", held.items, |b, item| {
             let i = b.let_("i", (held.first)(item.into()));
             // Of rows and columns vectors are whole, or there are none.
@@ -147,10 +123,10 @@ impl Reader<'_> {
                 });
             }
             match &held.ragged {
-                None => self.vectors(b, p, held, (item, i)),
+                None => self.vectors(b, p, held, item, i),
                 Some(n) => {
                     let cond = Expr::from(i).lt(n.clone());
-                    let then = b.block(|b| self.vectors(b, p, held, (item, i)));
+                    let then = b.block(|b| self.vectors(b, p, held, item, i));
                     let otherwise =
                         b.block(|b| self.each_of(b, held, item, |_, _| self.missing.clone()));
                     b.push(Stmt::If { cond, then, otherwise });
@@ -168,16 +144,15 @@ impl Reader<'_> {
     }
 
     fn lifted(&self, p: &Params, elements: Vec<Expr>, index: Expr) -> Expr {
-        let held = (self.fold.held(), self.fold.is_truth());
-        let of_all = (p.position(index), p.length(&self.place.n));
-        self.expressions.lift(elements, of_all, held)
+        let at = ElementIndex { index: p.position(index), len: p.length(&self.place.n) };
+        self.expressions.lift(elements, at, self.fold.held(), self.fold.is_truth())
     }
 
     /// Fills what belongs to an item, one by one: of an element of a vector, or of a column.
     fn each_of(
         &self,
         b: &mut KernelBuilder,
-        held: &Held,
+        held: &LoadedElements,
         item: Var,
         value: impl Fn(Option<Var>, Option<Expr>) -> Expr,
     ) {
@@ -194,7 +169,7 @@ impl Reader<'_> {
     }
 
     /// Fills what belongs to an item by one load of each input.
-    fn vectors(&self, b: &mut KernelBuilder, p: &Params, held: &Held, (item, i): (Var, Var)) {
+    fn vectors(&self, b: &mut KernelBuilder, p: &Params, held: &LoadedElements, item: Var, i: Var) {
         let (place, vector) = (self.place, self.plan.vector());
         let first = place.columns().map(Columns::first_of_vector);
         let load = |input: &BufferId| place.element(*input, i.into(), first.clone()).vector();

@@ -2,15 +2,16 @@
 //! Where several blocks fold a result, each leaves a partial one, and these are folded by a fixed tree over the
 //! numbers of their blocks.
 
+use super::accumulators::FoldAccumulators;
 use super::expressions::{Expressions, Needs};
 use super::finish::Finish;
 use super::fold::Fold;
-use super::kept::Kept;
-use super::long::Long;
+use super::long::LongSegments;
 use super::params::{geometry, params, requirements};
-use super::place::{Folds, Place};
-use super::reader::Reader;
-use super::shape::Shape;
+use super::place::{FoldPlace, Folds};
+use super::reader::ElementReader;
+use super::role::Role;
+use super::shape::ReduceShape;
 use super::team::Team;
 use crate::ir::program::{KernelId, Launch, Program, Slot, Step};
 use crate::ir::{Expr, IrError, KernelBuilder, Operand, Variant, VerifiedKernel, VerifiedProgram};
@@ -21,33 +22,6 @@ use crate::spec::Over;
 /// What is called so that blocks leave, where it is one number each.
 const PARTIALS: &str = "partials";
 
-/// What a kernel folds, and what it leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Elements into results.
-    Whole,
-    /// Elements into partials.
-    First,
-    /// Partials into results.
-    Last,
-    /// Elements into partials, and the block with the last ticket these into results.
-    Once,
-    /// Those elements of a result that are in a shard, into the partials of their runs.
-    Shard,
-}
-
-impl Role {
-    /// Whether it folds elements.
-    pub(super) fn reads(self) -> bool {
-        self != Role::Last
-    }
-
-    /// Whether it stores results.
-    pub(super) fn finishes(self) -> bool {
-        matches!(self, Role::Whole | Role::Last | Role::Once)
-    }
-}
-
 /// The program of a reduction in rounds.
 pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let (spec, over) = (plan.spec(), plan.spec().over);
@@ -57,7 +31,7 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
         (true, false) => Role::First,
         (true, true) => Role::Once,
     };
-    let (shape, extents) = Shape::of_program(&mut program, plan, role);
+    let (shape, extents) = ReduceShape::of_program(&mut program, plan, role);
     let mut bind = Vec::new();
     let dims = shape.elements();
     for (n, name) in spec.inputs().into_iter().enumerate() {
@@ -146,19 +120,19 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     let params = params(&mut b, plan, role, wide, &fold);
     geometry(&mut b, plan, &params);
     requirements(&mut b, plan, &fold, &params);
-    let place = Place::new(&mut b, plan, &params, block);
+    let place = FoldPlace::new(&mut b, plan, &params, block);
     let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
         // It stands for missing elements, too.
         0 if !fold.counts() => b.let_("identity", part.identity.clone()).into(),
         _ => part.identity.clone(),
     });
     let identity: Vec<Expr> = identity.collect();
-    let kept = Kept::new(&mut b, &fold, &identity, &place);
+    let kept = FoldAccumulators::new(&mut b, &fold, &identity, &place);
     let tid = place.tid.clone();
     let mut team = Team { plan, fold: &fold, identity: identity.clone(), block, tid, shared: None };
     if reads {
         let missing = missing_of(&fold, &identity);
-        let reader = Reader {
+        let reader = ElementReader {
             plan,
             fold: &fold,
             expressions: &expressions,
@@ -179,9 +153,15 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     };
     finish.build(&mut b, &mut team, &kept, role);
     if let Folds::Segment { groups: Some(groups), .. } = &place.folds {
-        let long =
-            Long { plan, fold: &fold, expressions: &expressions, params: &params, block, groups };
-        long.build(&mut b, &mut team, &kept, (&place, missing_of(&fold, &identity)));
+        let long = LongSegments {
+            plan,
+            fold: &fold,
+            expressions: &expressions,
+            params: &params,
+            block,
+            groups,
+        };
+        long.build(&mut b, &mut team, &kept, &place, missing_of(&fold, &identity));
     }
     b.finish()
 }

@@ -1,7 +1,7 @@
 //! Extents and strides of the arrays of a reduction, in terms of its three extents: those of a program, or the
 //! parameters of a kernel.
 
-use super::rounds::Role;
+use super::role::Role;
 use crate::ir::program::Program;
 use crate::ir::{Expr, Extent, KernelBuilder, Operand, Requirement, Source, Ty, joined};
 use crate::plan::{Blocks, ReducePlan};
@@ -28,7 +28,7 @@ pub(super) fn rounds(n: Expr, round: Expr) -> Expr {
 }
 
 /// What is folded.
-pub(super) struct Shape<'s> {
+pub(super) struct ReduceShape<'s> {
     pub(super) plan: &'s ReducePlan,
     pub(super) role: Role,
     /// Elements of a run, where blocks fold runs.
@@ -41,7 +41,7 @@ pub(super) struct Shape<'s> {
     pub(super) inner: Option<Expr>,
 }
 
-impl<'s> Shape<'s> {
+impl<'s> ReduceShape<'s> {
     /// That of what a program folds, whose extents are added to it.
     pub(super) fn of_program(
         program: &mut Program,
@@ -122,7 +122,8 @@ impl<'s> Shape<'s> {
     pub(super) fn strides(
         &self,
         b: &mut KernelBuilder,
-        (operand, name): (usize, &str),
+        operand: usize,
+        name: &str,
         vector: Option<u64>,
     ) -> Vec<Expr> {
         let dims = self.elements();

@@ -2,8 +2,9 @@
 //! of each run, and one for what all of them have left. They have the kernels of two passes over the whole, but that a
 //! shard's knows where it lies: so the bits are those of the whole.
 
-use super::rounds::{Role, kernel, variants};
-use super::shape::Shape;
+use super::role::Role;
+use super::rounds::{kernel, variants};
+use super::shape::ReduceShape;
 use crate::ir::program::{Launch, Program, Slot, Step};
 use crate::ir::{Elem, Extent, IrError, Operand, VerifiedProgram};
 use crate::plan::ReducePlan;
@@ -24,7 +25,7 @@ pub fn partials(plan: &ReducePlan) -> Vec<(String, Elem)> {
 /// A kernel that breaks a rule of the IR: a mistake of this module.
 pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
-    let (shape, mut extents) = Shape::of_program(&mut program, plan, Role::Shard);
+    let (shape, mut extents) = ReduceShape::of_program(&mut program, plan, Role::Shard);
     for extent in [Extent::FIRST, Extent::TOTAL] {
         extents.push((extent, program.extent(extent)));
     }
@@ -47,7 +48,7 @@ pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
 /// As [`shard`].
 pub fn of_partials(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
-    let (shape, extents) = Shape::of_program(&mut program, plan, Role::Last);
+    let (shape, extents) = ReduceShape::of_program(&mut program, plan, Role::Last);
     let mut bind: Vec<(Operand, Slot)> = Vec::new();
     for (n, (name, elem)) in partials(plan).into_iter().enumerate() {
         bind.push((Operand::Temp(n), program.input(name, elem, shape.partials())));

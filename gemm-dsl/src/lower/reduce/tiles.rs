@@ -110,7 +110,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
     let identity = b.let_("identity", fold.missing());
     let kept = {
         let (tid, fold) = (tid.clone(), &fold);
-        let loader = Loader { plan, k: &mut b, fold, input, n, block, tid, identity };
+        let loader = Loader { plan, b: &mut b, fold, input, n, block, tid, identity };
         if plan.vector() == 1 { loader.items() } else { loader.vectors(wide) }
     };
     let identity = vec![identity.into()];
@@ -124,7 +124,7 @@ fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
 /// What a thread loads.
 struct Loader<'l> {
     plan: &'l ReducePlan,
-    k: &'l mut KernelBuilder,
+    b: &'l mut KernelBuilder,
     fold: &'l Fold,
     input: BufferId,
     n: Scalar,

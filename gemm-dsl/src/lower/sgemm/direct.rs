@@ -3,29 +3,28 @@
 
 mod read;
 
-use super::finished;
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
-use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
+use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
+use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::edge::edge_comment;
-use crate::lower::sgemm::shared::epilogue_expression::Finish;
-use crate::lower::sgemm::shared::intra_block_reduction;
-use crate::lower::sgemm::shared::intra_block_reduction::Slices;
-use crate::lower::sgemm::shared::problem::Problem;
-use crate::lower::sgemm::shared::schedule;
-use crate::lower::sgemm::shared::schedule::{Range, Ranges};
-use crate::lower::sgemm::shared::split_k::Split;
-use crate::lower::sgemm::shared::tile::{Adjacent, Elements};
-use crate::lower::sgemm::simt::fragment::{Accumulators, over};
+use crate::lower::sgemm::shared::elements::{Adjacent, Elements};
+use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
+use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::shared::intra_block_reduction::{self, Slices};
+use crate::lower::sgemm::shared::loops::over;
+use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::schedule::{self, KRange, KRanges, TileExtents};
+use crate::lower::sgemm::shared::split_k::SplitK;
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
 use crate::target::arch::WARP;
-use read::{Reader, Steps, multiply};
+use read::{FactorReader, LoadedFactor, Steps, multiply};
 
-pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: Problem) {
+pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: GemmProblem) {
     let direct = Direct::declare(b, plan, d, problem);
     let block = &direct.block;
-    let finish = Finish::declare(b, plan, &block.problem);
-    let split = Split::declare(b, plan, &block.problem, block.held());
+    let finish = EpilogueExpression::declare(b, plan, &block.problem);
+    let split = SplitK::declare(b, plan, &block.problem, block.accumulators());
     let acc = direct.sums(b);
     if direct.share.lane.is_some() {
         intra_block_reduction::lanes(b, block, &acc);
@@ -33,23 +32,24 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, prob
     let first_lane = direct.share.lane.map(|lane| Expr::from(lane).equals(0));
     let slices = direct.share.slices;
     let others = slices.map(|slices| slices.hand_over(b, block, &acc, first_lane));
-    finished(b, (block, direct.parts, split.as_ref()), (acc, others), &finish);
+    let sums = BlockSums { acc, others };
+    finish_block(b, block, direct.parts, split.as_ref(), sums, &finish);
 }
 
 /// What the parts of the builder know.
 struct Direct<'p> {
     d: &'p DirectPlan,
-    block: BlockTile<'p>,
+    block: AccumulatorTile<'p>,
     /// Where other blocks sum the rest of K: who, and the terms of this one.
-    parts: Option<Parts>,
-    range: Option<Range>,
-    share: Share,
-    a: Reader,
-    b: Reader,
+    parts: Option<TileParts>,
+    range: Option<KRange>,
+    share: KShare,
+    a: FactorReader,
+    b: FactorReader,
 }
 
 /// The part of K that a thread sums.
-struct Share {
+struct KShare {
     /// This thread's lane, where those of a warp sum the same elements.
     lane: Option<Var>,
     slices: Option<Slices>,
@@ -71,7 +71,7 @@ impl<'p> Direct<'p> {
         b: &mut KernelBuilder,
         plan: &'p SgemmPlan,
         d: &'p DirectPlan,
-        problem: Problem,
+        problem: GemmProblem,
     ) -> Self {
         let by_lanes = d.lanes() == Lanes::K;
         let of = if by_lanes { "warps" } else { "threads" };
@@ -88,62 +88,58 @@ impl<'p> Direct<'p> {
         let of_slice = lanes.into_iter().fold(rows * cols, |all, n| all * n);
         let threads = slices.into_iter().fold(of_slice.clone(), |all, n| all * n);
         b.launch_bounds(threads.clone());
-        let consts = Share::constants(b, d, [lanes, slices]);
+        let consts = KShare::constants(b, d, [lanes, slices]);
         let grid = schedule::grid(plan, &problem);
-        let blocks_per_sm = plan.blocks_per_sm();
-        b.geometry(Geometry { block: (d.threads_of_slice(), d.slices()), grid, blocks_per_sm });
+        let block = (d.threads_of_slice(), d.slices());
+        b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
 
         let (bm, bn) = (rows * tm, cols * tn);
-        let origin = schedule::origin(b, plan, &problem, (bm.clone(), bn.clone()), None, None);
-        let problem = problem.of(b, origin.batch);
-        let ranges = (plan.sharing() != Sharing::Whole).then(|| {
-            let round = match consts.round {
-                Some(round) => round,
-                None => b.constant("ROUND", 1, "terms that a block takes at once"),
-            };
-            Ranges::of_block(b, plan, &problem, round)
-        });
-        let (parts, range) = ranges.flatten().map(|(all, own)| (Parts::Ranges(all), own)).unzip();
+        let tile = TileExtents { rows: bm.clone(), cols: bn.clone() };
+        let origin = schedule::origin(b, plan, &problem, tile, None, None);
+        let problem = problem.for_product(b, origin.batch);
+        let (parts, range) = consts.ranges(b, plan, &problem).unzip();
 
-        b.comment(match d.lanes() {
-            Lanes::N => {
-                "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C."
-            }
-            Lanes::M => {
-                "A thread holds TM x TN adjacent outputs; the next one's lie below them in C."
-            }
-            Lanes::K => {
-                "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
-            }
-        });
+        b.comment(lanes_text(d.lanes()));
         let tid = b.let_("tid", Special::ThreadX);
         let slices =
             slices.map(|slices| Slices { slice: b.let_("slice", Special::ThreadY), slices });
-        let (lane, holder) = match lanes {
+        let (lane, epilogue_thread) = match lanes {
             None => (None, tid),
             Some(lanes) => (Some(b.let_("lane", tid % lanes)), b.let_("warp", tid / lanes)),
         };
         let (row, col) = match d.lanes() {
-            Lanes::N | Lanes::K => (holder / cols, holder % cols),
-            Lanes::M => (holder % rows, holder / rows),
+            Lanes::N | Lanes::K => (epilogue_thread / cols, epilogue_thread % cols),
+            Lanes::M => (epilogue_thread % rows, epilogue_thread / rows),
         };
         let thread_row = b.let_("thread_row", row * tm);
         let thread_col = b.let_("thread_col", col * tn);
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = slices.map(|slices| is_zero(slices.slice));
-        let holds = [lane.map(is_zero), first_slice.clone()];
-        let block = BlockTile {
+        let in_epilogue = [lane.map(is_zero), first_slice.clone()];
+        let block = AccumulatorTile {
             plan,
             epilogue: d.epilogue(),
             problem,
             origin,
             bm,
             bn,
-            rows: Elements::new(thread_row, Adjacent::All, (tm, d.tm()), rows),
-            cols: Elements::new(thread_col, Adjacent::All, (tn, d.tn()), cols),
-            holder: holder.into(),
-            holders: rows * cols,
-            holds: holds.into_iter().flatten().reduce(Expr::and),
+            rows: Elements {
+                adjacent: Adjacent::All,
+                first: thread_row,
+                name: tm,
+                count: d.tm(),
+                threads: rows,
+            },
+            cols: Elements {
+                adjacent: Adjacent::All,
+                first: thread_col,
+                name: tn,
+                count: d.tn(),
+                threads: cols,
+            },
+            epilogue_thread: epilogue_thread.into(),
+            epilogue_threads: rows * cols,
+            in_epilogue: in_epilogue.into_iter().flatten().reduce(Expr::and),
             thread: match slices {
                 None => (tid.into(), threads),
                 Some(Slices { slice, .. }) => (slice * of_slice + tid, threads),
@@ -151,21 +147,20 @@ impl<'p> Direct<'p> {
             first_thread: first_slice.into_iter().fold(is_zero(tid), Expr::and),
             meet: None,
         };
-        let share = consts.of_thread(b, (lane, lanes), slices);
+        let share = consts.of_thread(b, lane.zip(lanes), slices);
         edge_comment(b, [d.a().edge(), d.b().edge()]);
         let steps = Steps { unroll: share.unroll, terms: share.step, count: d.step() };
-        let a_reader = Reader::declare(b, d.a(), &block, steps);
-        let b_reader = Reader::declare(b, d.b(), &block, steps);
-        Self { d, block, parts, range, share, a: a_reader, b: b_reader }
+        let [a, b] = [d.a(), d.b()].map(|plan| FactorReader::declare(b, plan, &block, steps));
+        Self { d, block, parts, range, share, a, b }
     }
 
     /// Sums this thread's share of the terms.
     fn sums(&self, b: &mut KernelBuilder) -> Accumulators {
         let (d, range) = (self.d, self.range);
-        let acc = Accumulators::of(b, [&self.block.rows, &self.block.cols], 1);
+        let acc = Accumulators::zeroed(b, [&self.block.rows, &self.block.cols], 1);
         let (begin, depth): (Expr, Expr) = match range {
             None => (0.into(), self.block.problem.k.into()),
-            Some(Range { begin, depth, .. }) => (begin.into(), depth.into()),
+            Some(KRange { begin, depth, .. }) => (begin.into(), depth.into()),
         };
         let end = match range {
             None => depth.clone(),
@@ -210,7 +205,9 @@ impl<'p> Direct<'p> {
             self.b.read(b, &mut b_held, &u, &at, None);
         });
         over(b, "u", unroll, d.unroll(), |b, u| {
-            multiply(b, acc, (&self.a, &a_held), (&self.b, &b_held), &u);
+            let a = LoadedFactor { reader: &self.a, registers: &a_held };
+            let b_loaded = LoadedFactor { reader: &self.b, registers: &b_held };
+            multiply(b, acc, a, b_loaded, &u);
         });
     }
 
@@ -243,12 +240,14 @@ impl<'p> Direct<'p> {
                     );
                 }
             }
-            multiply(b, acc, (&self.a, &a_held), (&self.b, &b_held), &u);
+            let a = LoadedFactor { reader: &self.a, registers: &a_held };
+            let b_loaded = LoadedFactor { reader: &self.b, registers: &b_held };
+            multiply(b, acc, a, b_loaded, &u);
         });
     }
 }
 
-impl Share {
+impl KShare {
     /// Declares the constants.
     fn constants(b: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
         let step = (d.step() > 1)
@@ -272,14 +271,32 @@ impl Share {
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
     }
 
+    /// The range of K of this block, where blocks share K.
+    fn ranges(
+        &self,
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &GemmProblem,
+    ) -> Option<(TileParts, KRange)> {
+        if plan.sharing() == Sharing::Whole {
+            return None;
+        }
+        let round = match self.round {
+            Some(round) => round,
+            None => b.constant("ROUND", 1, "terms that a block takes at once"),
+        };
+        let (all, own) = KRanges::of_block(b, plan, problem, round)?;
+        Some((TileParts::Ranges(all), own))
+    }
+
     /// Finds this thread's share.
     fn of_thread(
         self,
         b: &mut KernelBuilder,
-        (lane, lanes): (Option<Var>, Option<Const>),
+        lane: Option<(Var, Const)>,
         slices: Option<Slices>,
     ) -> Self {
-        let share: Option<Expr> = match (lane.zip(lanes), slices) {
+        let share: Option<Expr> = match (lane, slices) {
             (None, None) => None,
             (Some((lane, _)), None) => Some(lane.into()),
             (None, Some(slices)) => Some(slices.slice.into()),
@@ -290,6 +307,17 @@ impl Share {
             Some(step) => share * step,
         });
         let first = first.map(|first| b.let_("first_k", first));
-        Self { lane, slices, first, ..self }
+        Self { lane: lane.map(|(lane, _)| lane), slices, first, ..self }
+    }
+}
+
+/// A comment on the outputs of a thread.
+fn lanes_text(lanes: Lanes) -> &'static str {
+    match lanes {
+        Lanes::N => "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C.",
+        Lanes::M => "A thread holds TM x TN adjacent outputs; the next one's lie below them in C.",
+        Lanes::K => {
+            "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
+        }
     }
 }

@@ -1,3 +1,270 @@
-//! Programs of several launches.
+//! Programs of matrix products: their arrays, extents and launches.
 
 pub(crate) mod wgmma;
+
+use super::kernel::kernel;
+use super::shared::split_k::{self, SplitSizes};
+use super::shared::{schedule, stream_k, unrepresentable};
+use crate::ir::Elem::F32;
+use crate::ir::program::{Launch, Program, Slot, Step};
+use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
+use crate::plan::{SgemmPlan, Shape};
+use crate::spec::{self, Along, Batch, SgemmOperand, SgemmSpec, Sharing};
+
+/// The program of a matrix product: one launch, or of warpgroups those of [`wgmma`]. A kernel without guards
+/// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
+///
+/// # Errors
+/// A kernel that breaks a rule of the IR: a mistake of this module.
+pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
+    sgemm_with_splits(plan, [false; 2])
+}
+
+/// The same where the caller also gives the splits of A, of B or of both, behind all other inputs: of each its splits,
+/// then, where rows are scaled, their maxima. For single GEMMs of warpgroups.
+///
+/// # Errors
+/// As [`sgemm`].
+pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedProgram, IrError> {
+    if given.contains(&true) && !accepts_splits(plan) {
+        return Err(IrError { kernel: plan.kernel_name(), rule: wgmma::GIVEN.into() });
+    }
+    let mut program = Program::default();
+    let size = ProblemSize::declare(&mut program, plan);
+    let mut bind = matrices(&mut program, plan, &size);
+    let alpha = epilogue_args(&mut program, plan, &size, &mut bind);
+    let terms = counted_terms(&size.k, alpha);
+    let tiles = schedule::tiles(plan, [size.m.clone(), size.n.clone()], size.batch.clone());
+    // By all of K, whether alpha lets its terms count or not: a launch that is captured needs no more memory than
+    // one before it has needed.
+    let (sizes, mut shares) =
+        shared_tiles(&mut program, plan, tiles.clone(), &size.k, size.sms.clone());
+    shares.extend(persistent_blocks(&mut program, plan, tiles, &size));
+    bind.extend(split_k::slots(&mut program, plan, sizes));
+    let extents = size.extents(plan, &terms, shares);
+    let ProblemSize { m, n, k, distinct, .. } = size;
+    let bindings = Bindings { bind, extents, size: [m, n, k], distinct, terms, given };
+    program.steps = match plan.shape() {
+        Shape::Wgmma(t) => wgmma::steps(&mut program, plan, t, bindings)?,
+        Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => {
+            steps(&mut program, plan, bindings)?
+        }
+    };
+    VerifiedProgram::new(program)
+}
+
+/// Returns whether a caller can give the splits of A and B.
+pub fn accepts_splits(plan: &SgemmPlan) -> bool {
+    plan.shape().wgmma().is_some() && plan.batch().is_none()
+}
+
+/// The extents of a GEMM, as expressions of its program.
+struct ProblemSize {
+    m: Expr,
+    n: Expr,
+    k: Expr,
+    batch: Option<Expr>,
+    /// How many matrices are the A, and the B, of a batch, where splits are made of them.
+    distinct: Option<[Expr; 2]>,
+    /// Multiprocessors of the device, where the grid depends on them.
+    sms: Option<Expr>,
+}
+
+impl ProblemSize {
+    fn declare(program: &mut Program, plan: &SgemmPlan) -> Self {
+        let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
+        let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
+        let has_splits = batch.is_some() && plan.shape().wgmma().is_some();
+        let distinct = has_splits
+            .then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
+        let shares = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
+        let asks = shares || plan.persistent();
+        let sms = asks.then(|| program.extent(Extent::SMS));
+        Self { m, n, k, batch, distinct, sms }
+    }
+
+    /// The extents of an array with an element for each of a batch.
+    fn batched(&self, dims: &[&Expr]) -> Vec<Expr> {
+        self.batch.iter().chain(dims.iter().copied()).cloned().collect()
+    }
+
+    /// The extents of the kernels, of which K is the number of terms that count.
+    fn extents(
+        &self,
+        plan: &SgemmPlan,
+        terms: &Expr,
+        shares: Vec<(Extent, Expr)>,
+    ) -> Vec<(Extent, Expr)> {
+        let named = [(Extent::M, &self.m), (Extent::N, &self.n), (Extent::K, terms)];
+        let mut extents: Vec<_> = named.map(|(extent, value)| (extent, value.clone())).into();
+        if plan.spec().names_depth() {
+            extents.push((Extent::DEPTH, self.k.clone()));
+        }
+        extents.extend(self.batch.clone().map(|batch| (Extent::BATCH, batch)));
+        let counts = [Extent::BATCH_A, Extent::BATCH_B].into_iter();
+        extents.extend(counts.zip(self.distinct.iter().flatten().cloned()));
+        extents.extend(shares);
+        extents
+    }
+}
+
+/// Adds A, B and C: of a batch arrays of matrices, or lists of them.
+fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<(Operand, Slot)> {
+    let listed = size.batch.as_ref().filter(|_| plan.batch() == Some(Batch::Pointers));
+    let matrix = |rows: &Expr, cols: &Expr| match listed {
+        Some(_) => vec![rows.clone(), cols.clone()],
+        None => size.batched(&[rows, cols]),
+    };
+    let a = program.input("a", F32, matrix(&size.m, &size.k));
+    let b = program.input("b", F32, matrix(&size.k, &size.n));
+    let c = match plan.spec().reads_c() {
+        true => program.in_out("c", F32, matrix(&size.m, &size.n)),
+        false => program.output("c", F32, matrix(&size.m, &size.n)),
+    };
+    if let Some(count) = listed {
+        [a, b, c].into_iter().for_each(|slot| program.list(slot, count));
+    }
+    let operands = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
+    operands.into_iter().zip([a, b, c]).collect()
+}
+
+/// Adds the inputs and the numbers of the epilogue. Returns alpha, where the GEMM is scaled.
+fn epilogue_args(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    size: &ProblemSize,
+    bind: &mut Vec<(Operand, Slot)>,
+) -> Option<Expr> {
+    let mut alpha = None;
+    for SgemmOperand { name, along, slot } in plan.spec().operands() {
+        let dims = match along {
+            // The products of a batch share them.
+            Along::N => vec![size.n.clone()],
+            Along::M => vec![size.m.clone()],
+            Along::Mn => size.batched(&[&size.m, &size.n]),
+            Along::Nothing => Vec::new(),
+        };
+        match slot {
+            spec::Slot::Array(nth) => {
+                bind.push((Operand::Input(nth), program.input(name, F32, dims)));
+            }
+            spec::Slot::Number(_) => {
+                let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;
+                let number = program.argument(name, Ty::F32);
+                alpha = alpha.or(is_alpha.then_some(number));
+            }
+        }
+    }
+    alpha
+}
+
+/// The terms that count: by the rules of BLAS none where alpha is a zero of either sign.
+fn counted_terms(k: &Expr, alpha: Option<Expr>) -> Expr {
+    match alpha {
+        Some(alpha) => {
+            let is_zero = unrepresentable::magnitude(alpha).equals(Expr::U32(0));
+            is_zero.select(0u64, k.clone())
+        }
+        None => k.clone(),
+    }
+}
+
+/// The extents of a persistent kernel: its tiles, and the blocks or clusters that share them.
+fn persistent_blocks(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    tiles: Expr,
+    size: &ProblemSize,
+) -> Vec<(Extent, Expr)> {
+    let Some(sms) = size.sms.clone().filter(|_| plan.persistent()) else { return Vec::new() };
+    let tiles = program.value(tiles);
+    // As many clusters as fit, of whole ones: at least one.
+    let resident = sms * u64::from(plan.blocks_per_sm());
+    let (sharers, resident) = match plan.cluster() {
+        1 => (Extent::BLOCKS, resident),
+        blocks => {
+            let whole = resident / u64::from(blocks);
+            (Extent::CLUSTERS, whole.clone().gt(1u64).select(whole, 1u64))
+        }
+    };
+    let resident = resident.min(tiles.clone());
+    vec![(Extent::TILES, tiles), (sharers, resident)]
+}
+
+/// What launches bind to the kernels of a program.
+pub(crate) struct Bindings {
+    pub bind: Vec<(Operand, Slot)>,
+    pub extents: Vec<(Extent, Expr)>,
+    /// M, N and K, whether alpha lets its terms count or not.
+    pub size: [Expr; 3],
+    /// How many matrices are the A, and the B, of a batch, where splits are made of them.
+    pub distinct: Option<[Expr; 2]>,
+    /// The terms that count.
+    pub terms: Expr,
+    /// Whether the caller gives the splits of A, and of B.
+    pub given: [bool; 2],
+}
+
+/// One launch, of the kernel whose contract is met; without terms of the one with guards.
+fn steps(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    bindings: Bindings,
+) -> Result<Vec<Step>, IrError> {
+    let Bindings { bind, extents, terms, .. } = bindings;
+    let mut choose = vec![program.kernel(kernel(plan)?)];
+    if let Some(scalar) = plan.scalar_variant() {
+        choose.push(program.kernel(kernel(&scalar)?));
+    }
+    let launch = |choose| {
+        let (bind, extents) = (bind.clone(), extents.clone());
+        vec![Step::Launch(Launch { choose, bind, extents })]
+    };
+    Ok(match plan.guarded_variant() {
+        None => launch(choose),
+        Some(guarded) => {
+            let guarded = program.kernel(kernel(&guarded)?);
+            let (then, otherwise) = (launch(choose), launch(vec![guarded]));
+            vec![Step::If { cond: terms.gt(0u64), then, otherwise }]
+        }
+    })
+}
+
+/// How blocks share the tiles of C, for the arrays that they share and for the kernels: by the extents of the
+/// product, and where the spec says so by the multiprocessors of the device. What several of them need is computed
+/// once: a launch of a small product takes a few microseconds.
+fn shared_tiles(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    tiles: Expr,
+    depth: &Expr,
+    sms: Option<Expr>,
+) -> (SplitSizes, Vec<(Extent, Expr)>) {
+    let one = || Expr::U64(1);
+    let ranges =
+        |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
+    let terms = depth.clone();
+    let sizes = |tiles, ranges, blocks| SplitSizes { tiles, ranges, blocks, terms };
+    match (plan.sharing(), sms, plan.shape()) {
+        (Sharing::AutoRanges, Some(sms), _) => {
+            let tiles = program.value(tiles);
+            let most = program.value(schedule::auto_ranges(plan, tiles.clone(), depth, sms));
+            let ranges = ranges(program, most.clone());
+            (sizes(tiles, ranges, one()), vec![(Extent::RANGES, most)])
+        }
+        (Sharing::Stream, Some(sms), Shape::Tiled(t)) => {
+            let tiles = program.value(tiles);
+            let resident = sms * u64::from(plan.blocks_per_sm());
+            let blocks = stream_k::blocks(resident, tiles.clone(), depth, t.bk());
+            let blocks = program.value(blocks);
+            let extents = vec![(Extent::TILES, tiles.clone()), (Extent::BLOCKS, blocks.clone())];
+            (sizes(tiles, one(), blocks), extents)
+        }
+        (Sharing::Ranges(most), ..) => {
+            let tiles = program.value(tiles);
+            let ranges = ranges(program, u64::from(most).into());
+            (sizes(tiles, ranges, one()), Vec::new())
+        }
+        _ => (sizes(tiles, one(), one()), Vec::new()),
+    }
+}

@@ -6,3 +6,4 @@ pub(crate) mod load;
 pub(crate) mod multistage;
 pub(crate) mod naive;
 pub(crate) mod pipeline;
+pub(crate) mod staged;

@@ -11,34 +11,35 @@ pub(crate) mod row_scale;
 pub(crate) mod splits;
 mod tiles;
 
+use super::shared::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
+use super::shared::accumulators::Accumulators;
+use super::shared::elements::{Adjacent, Elements};
+use super::shared::epilogue;
+use super::shared::epilogue_expression::EpilogueExpression;
+use super::shared::loops::over;
+use super::shared::problem::{GemmProblem, TakenMatrices};
+use super::shared::schedule::{self, KRange, KRanges};
+use super::shared::shared_tile::stages;
+use super::shared::split_k::SplitK;
+use super::shared::unrepresentable::UnrepresentableFlag;
 use crate::ir::{
     Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special,
     Var, Wgmma,
 };
-use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
-use crate::lower::sgemm::shared::epilogue;
-use crate::lower::sgemm::shared::epilogue_expression::Finish;
-use crate::lower::sgemm::shared::problem::{Problem, Takes};
-use crate::lower::sgemm::shared::schedule;
-use crate::lower::sgemm::shared::schedule::{Range, Ranges};
-use crate::lower::sgemm::shared::split_k::{Held, Split};
-use crate::lower::sgemm::shared::tile::{Adjacent, Elements, stages};
-use crate::lower::sgemm::shared::unrepresentable::Lost;
-use crate::lower::sgemm::simt::fragment::{Accumulators, over};
-use crate::plan::{SgemmPlan, TensorPlan, WARPGROUP};
+use crate::plan::{SgemmPlan, WARPGROUP, WgmmaPlan};
 use crate::spec::SgemmSpec;
 use crate::target::arch::WARP;
-use row_scale::Greatest;
-use splits::Planes;
-use tiles::Tile;
+use row_scale::RowMax;
+use splits::Splits;
+use tiles::OutputTile;
 
 /// What every builder of such a kernel knows.
-pub(super) struct Tensor<'p> {
+pub(crate) struct WgmmaFrame<'p> {
     pub plan: &'p SgemmPlan,
-    pub t: &'p TensorPlan,
+    pub t: &'p WgmmaPlan,
     /// The problem, of which no product is chosen yet.
-    pub problem: Problem,
-    pub planes: Planes,
+    pub problem: GemmProblem,
+    pub splits: Splits,
     pub bm: Const,
     pub bn: Const,
     pub bk: Const,
@@ -51,11 +52,11 @@ pub(super) struct Tensor<'p> {
     pub cluster: Option<(Const, Var)>,
     pub tiles: [BufferId; 2],
     /// The terms that the block sums, where that is not all of K.
-    pub range: Option<Range>,
+    pub range: Option<KRange>,
 }
 
 /// The place of a thread among those that multiply.
-struct Place {
+struct ThreadPlace {
     rows: Elements,
     cols: Elements,
     /// The first row and the first column of its warpgroup.
@@ -65,11 +66,11 @@ struct Place {
 }
 
 /// The kernel behind the declaration of its name.
-pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
-    let buffers = Planes::read(b, plan, t);
-    let problem = Problem::declare(b, plan, Takes::Result).with_distinct(b);
-    let lost = t.arith().is_emulation().then(|| Lost::parameter(b));
-    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(b, &problem));
+pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
+    let buffers = Splits::read(b, plan, t);
+    let problem = GemmProblem::declare(b, plan, TakenMatrices::Result).with_distinct(b);
+    let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(b));
+    let row_max = t.arith().is_scaled().then(|| RowMax::parameters(b, &problem));
     let int = |v: u32| v as i32;
     let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
     let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
@@ -88,7 +89,7 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
     let grid = schedule::grid(plan, &problem);
     let blocks_per_sm = plan.blocks_per_sm();
     b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
-    let planes = Planes::shape(b, t, buffers, (&problem, t.copies()));
+    let splits = Splits::shape(b, t, buffers, &problem, t.copies());
     let tid = b.let_("tid", Special::ThreadX);
     let cluster = (plan.cluster() > 1).then(|| {
         b.cluster(plan.cluster());
@@ -97,27 +98,28 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
-    let meaning = |letter| match t.planes() {
+    let meaning = |letter| match t.splits() {
         1 => format!("a tile of {letter}"),
         _ => format!("planes of a tile of {letter}"),
     };
     let tiles = [("As", bm, "A"), ("Bs", bn, "B")].map(|(name, lines, letter)| {
-        let dims = stages.into_iter().chain(planes.count).chain([lines, bk]).map(Expr::from);
+        let dims = stages.into_iter().chain(splits.count).chain([lines, bk]).map(Expr::from);
         let dims: Vec<Expr> = dims.collect();
         let order = (0..dims.len()).collect();
         let swizzle = t.swizzle().layout(t.elem());
         let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
         b.shared(name, t.elem(), dims, layout, meaning(letter))
     });
-    let held = Held { places: tm * tn, holders: threads.into(), by_all: true };
-    let split = Split::declare(b, plan, &problem, held);
-    let ranges = Ranges::of_block(b, plan, &problem, bk);
+    let accumulators =
+        AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
+    let split = SplitK::declare(b, plan, &problem, accumulators);
+    let ranges = KRanges::of_block(b, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
-    let tensor = Tensor {
+    let frame = WgmmaFrame {
         plan,
         t,
         problem,
-        planes,
+        splits,
         bm,
         bn,
         bk,
@@ -128,57 +130,63 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
         tiles,
         range,
     };
-    let holders = Holders { tensor: &tensor, split, ranges, lost, greatest, tm, tn };
-    pipeline::run(b, &holders);
+    let consumers = Consumers { frame: &frame, split, ranges, unrepresentable, row_max, tm, tn };
+    pipeline::run(b, &consumers);
 }
 
 /// What the threads know that multiply, and then have the sums of tiles.
-struct Holders<'t> {
-    tensor: &'t Tensor<'t>,
-    split: Option<Split>,
-    ranges: Option<Ranges>,
-    lost: Option<Lost>,
-    greatest: Option<Greatest>,
+struct Consumers<'t> {
+    frame: &'t WgmmaFrame<'t>,
+    split: Option<SplitK>,
+    ranges: Option<KRanges>,
+    unrepresentable: Option<UnrepresentableFlag>,
+    row_max: Option<RowMax>,
     tm: Const,
     tn: Const,
 }
 
 /// What does not change from tile to tile.
-struct Ready {
-    place: Place,
+struct ConsumerState {
+    place: ThreadPlace,
     /// Whether planes hold all numbers, where they may not.
-    none_lost: Option<Expr>,
+    all_representable: Option<Expr>,
 }
 
-impl Holders<'_> {
+impl Consumers<'_> {
     /// What is done before the first tile.
-    fn prepare(&self, b: &mut KernelBuilder, none_lost: Option<Expr>) -> Ready {
-        Ready { place: self.tensor.place(b, (self.tm, self.tn)), none_lost }
+    fn prepare(&self, b: &mut KernelBuilder, all_representable: Option<Expr>) -> ConsumerState {
+        ConsumerState { place: self.frame.place(b, self.tm, self.tn), all_representable }
     }
 
     /// Takes the sums of a tile to C, or leaves them for another block.
-    fn store(&self, b: &mut KernelBuilder, ready: &Ready, tile: &Tile, sums: BufferId) {
-        let tensor = self.tensor;
-        let block = tensor.block_tile(&ready.place, tile);
-        let finish = Finish::declare(b, tensor.plan, &tile.problem);
-        let exchanged = tensor.t.has_vectors();
+    fn store(
+        &self,
+        b: &mut KernelBuilder,
+        ready: &ConsumerState,
+        tile: &OutputTile,
+        sums: BufferId,
+    ) {
+        let frame = self.frame;
+        let block = frame.accumulator_tile(&ready.place, tile);
+        let finish = EpilogueExpression::declare(b, frame.plan, &tile.problem);
+        let exchanged = frame.t.has_vectors();
         if exchanged {
-            exchange(b, tensor, sums);
+            exchange(b, frame, sums);
         }
-        let acc = Accumulators::of_warpgroup(sums, exchanged);
-        if let Some(greatest) = self.greatest {
-            scale_back(b, &block, &acc, greatest);
+        let acc = Accumulators::from_wgmma(sums, exchanged);
+        if let Some(row_max) = self.row_max {
+            scale_back(b, &block, &acc, row_max);
         }
-        let parts = self.ranges.map(|all| Parts::Ranges(Ranges { tile: tile.nth, ..all }));
+        let parts = self.ranges.map(|all| TileParts::Ranges(KRanges { tile: tile.nth, ..all }));
         let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
             None => epilogue::store(b, &block, &acc, &finish),
             Some((split, parts)) => {
-                split.gather(b, (&block, parts), acc, |b, all| {
+                split.gather(b, &block, parts, acc, |b, all| {
                     epilogue::store(b, &block, all, &finish);
                 });
             }
         };
-        match &ready.none_lost {
+        match &ready.all_representable {
             None => store(b),
             Some(none) => b.if_(none.clone(), store),
         }
@@ -187,10 +195,10 @@ impl Holders<'_> {
 
 /// Gives each lane four adjacent sums of one row for two of two rows each: of a pair of lanes the even one keeps the
 /// first row, the odd one the eighth behind it, and each gets the other's two sums of its row.
-fn exchange(b: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
+fn exchange(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, sums: BufferId) {
     b.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
-    let is_even = Expr::from(b.let_("is_even", (tensor.tid % 2).equals(0)));
-    b.unrolled("i", tensor.t.columns() as i32 / 8, |b, i| {
+    let is_even = Expr::from(b.let_("is_even", (frame.tid % 2).equals(0)));
+    b.unrolled("i", frame.t.columns() as i32 / 8, |b, i| {
         b.unrolled("j", 2, |b, j| {
             let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
             let [first, second] = [("first", 0), ("second", 1)]
@@ -207,14 +215,14 @@ fn exchange(b: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
 /// Scales the sums of a tile back.
 fn scale_back(
     b: &mut KernelBuilder,
-    block: &BlockTile<'_>,
+    block: &AccumulatorTile<'_>,
     acc: &Accumulators,
-    greatest: Greatest,
+    row_max: RowMax,
 ) {
     b.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
     let p = &block.problem;
     let factor_of = |b: &mut KernelBuilder, nth: usize, line: Expr| {
-        let at = greatest.at(nth, p.matrix_of(nth, p.product), line);
+        let at = row_max.at(nth, p.matrix_of(nth, p.product), line);
         row_scale::back(b.let_("most", at.load()).into())
     };
     let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
@@ -231,12 +239,12 @@ fn scale_back(
             let of_row = b.let_("of_row", Access::new(of_rows, [m.clone()]).load());
             let factors = [of_row, of_col].map(Expr::from);
             let sum = row_scale::scaled_back(b, acc.value(&m, &n), factors);
-            acc.set(b, (&m, &n), sum);
+            acc.set(b, &m, &n, sum);
         });
     });
 }
 
-impl<'p> Tensor<'p> {
+impl<'p> WgmmaFrame<'p> {
     /// How many terms the block sums.
     fn depth(&self) -> Expr {
         match self.range {
@@ -246,7 +254,7 @@ impl<'p> Tensor<'p> {
     }
 
     /// How many tiles there are in shared memory.
-    fn turns(&self) -> Expr {
+    fn stage_count(&self) -> Expr {
         self.stages.map_or(Expr::I32(1), Expr::from)
     }
 
@@ -260,15 +268,15 @@ impl<'p> Tensor<'p> {
     }
 
     /// The place in a tile, of A or of B, of the stage that is named.
-    fn in_tile(&self, nth: usize, stage: &Expr, [plane, line, term]: [Expr; 3]) -> Access {
+    fn in_tile(&self, nth: usize, stage: &Expr, [split, line, term]: [Expr; 3]) -> Access {
         let stage = self.stages.map(|_| stage.clone());
-        let plane = self.planes.count.map(|_| plane);
-        let index = stage.into_iter().chain(plane).chain([line, term]);
+        let split = self.splits.count.map(|_| split);
+        let index = stage.into_iter().chain(split).chain([line, term]);
         Access::new(self.tiles[nth], index)
     }
 
     /// Finds the sums of this thread.
-    fn place(&self, b: &mut KernelBuilder, (tm, tn): (Const, Const)) -> Place {
+    fn place(&self, b: &mut KernelBuilder, tm: Const, tn: Const) -> ThreadPlace {
         let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
         let columns = self.t.columns();
         let cols = match columns == self.t.bn() {
@@ -309,16 +317,28 @@ impl<'p> Tensor<'p> {
         };
         let lanes_m = b.constant("LANES_M", tall, "lanes along the rows of a warp");
         let lanes_n = b.constant("LANES_N", wide, "lanes along its columns");
-        Place {
-            rows: Elements::new(row, Adjacent::One, (tm, self.t.tm()), lanes_m),
-            cols: Elements::new(col, Adjacent::Of(adjacent), (tn, self.t.tn()), lanes_n),
+        ThreadPlace {
+            rows: Elements {
+                adjacent: Adjacent::One,
+                first: row,
+                name: tm,
+                count: self.t.tm(),
+                threads: lanes_m,
+            },
+            cols: Elements {
+                adjacent: Adjacent::Of(adjacent),
+                first: col,
+                name: tn,
+                count: self.t.tn(),
+                threads: lanes_n,
+            },
             group: [group_row, group_col],
             lane,
         }
     }
 
-    fn block_tile(&self, place: &Place, tile: &Tile) -> BlockTile<'p> {
-        BlockTile {
+    fn accumulator_tile(&self, place: &ThreadPlace, tile: &OutputTile) -> AccumulatorTile<'p> {
+        AccumulatorTile {
             plan: self.plan,
             epilogue: self.t.epilogue(),
             problem: tile.problem,
@@ -327,12 +347,12 @@ impl<'p> Tensor<'p> {
             bn: self.bn.into(),
             rows: place.rows,
             cols: place.cols,
-            holder: self.tid.into(),
-            holders: self.threads.into(),
-            holds: None,
+            epilogue_thread: self.tid.into(),
+            epilogue_threads: self.threads.into(),
+            in_epilogue: None,
             thread: (self.tid.into(), self.threads.into()),
             first_thread: Expr::from(self.tid).equals(0),
-            meet: if self.t.producer() { Some(self.t.holders()) } else { None },
+            meet: if self.t.producer() { Some(self.t.epilogue_threads()) } else { None },
         }
     }
 }

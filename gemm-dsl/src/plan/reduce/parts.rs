@@ -7,7 +7,7 @@ use crate::spec::{Op, ReduceSpec};
 
 /// A part of what is kept of some elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct AccumulatorPart {
     /// What it is called.
     pub name: &'static str,
     /// What an array of them is called.
@@ -17,9 +17,9 @@ pub struct Part {
 }
 
 /// The parts of a reduction, whose types are these.
-pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<Part> {
+pub(super) fn parts(spec: &ReduceSpec, types: Types) -> Vec<AccumulatorPart> {
     let Types { acc, index, .. } = types;
-    let part = |name, plural, elem| Part { name, plural, elem };
+    let part = |name, plural, elem| AccumulatorPart { name, plural, elem };
     let value = |name, elem| vec![part(name, "x", elem)];
     match spec.operator() {
         None => value("folded", acc),

@@ -4,8 +4,8 @@
 mod tests;
 
 use super::{
-    DirectPlan, Edge, EpiloguePlan, Fill, Guards, MatrixPlan, NaivePlan, OperandPlan, Pipeline,
-    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TensorPlan, TiledPlan, Walk,
+    DirectPlan, Edge, EpiloguePlan, Fill, Guards, MmaPlan, NaivePlan, OperandPlan, Pipeline,
+    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WgmmaPlan,
 };
 use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
@@ -33,9 +33,9 @@ impl SgemmPlan {
             }
             Shape::Direct(plan) => direct(plan, &mut list),
             Shape::Tiled(plan) => tiled(plan, &mut list),
-            Shape::Tensor(plan) => tensor(plan, &mut list),
+            Shape::Wgmma(plan) => wgmma(plan, &mut list),
         }
-        if !matches!(self.shape(), Shape::Direct(_) | Shape::Tensor(_)) {
+        if !matches!(self.shape(), Shape::Direct(_) | Shape::Wgmma(_)) {
             let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));
             list.say("unrolling along k", unroll);
             list.say("partial sums", self.partials().to_string());
@@ -141,9 +141,9 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
         list.say("products of a block", products);
     }
     list.say("slices", slices(plan.slices()));
-    match plan.matrix() {
+    match plan.mma() {
         None => list.say("outputs of a thread", plan.fragment().to_string()),
-        Some(matrix) => tensor_cores(&matrix, list),
+        Some(mma) => tensor_cores(&mma, list),
     }
     if let Some(warp) = plan.warp() {
         let tile = format!("{} x {}", warp.m(), warp.n());
@@ -160,7 +160,7 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
     list.because("ragged tile of K", ragged, plan.ragged.why);
     operand(&plan.a(), list);
     operand(&plan.b(), list);
-    if plan.matrix().is_none() {
+    if plan.mma().is_none() {
         list.say("multiply-adds", plan.order().to_string());
     }
     epilogue(&plan.epilogue(), list);
@@ -168,7 +168,7 @@ fn tiled(plan: &TiledPlan, list: &mut Decisions) {
     list.because("tid >= 0 is promised", assume, plan.assume.why);
 }
 
-fn tensor(plan: &TensorPlan, list: &mut Decisions) {
+fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
     list.say("block tile", format!("{} x {} x {}", plan.bm(), plan.bn(), plan.bk()));
     let (columns, terms) = (plan.columns(), plan.format().terms());
     let (groups_m, groups_n) = (plan.bm() / Wgmma::ROWS, plan.bn() / columns);
@@ -176,8 +176,8 @@ fn tensor(plan: &TensorPlan, list: &mut Decisions) {
     list.say("arithmetic", plan.arith().to_string());
     let (rows, format) = (Wgmma::ROWS, plan.format().name());
     list.say("matrix instructions", format!("{rows}x{columns}x{terms} in {format}"));
-    let planes = plan.planes();
-    list.say("planes", format!("{planes} of A and of B, which a launch before makes"));
+    let splits = plan.splits();
+    list.say("planes", format!("{splits} of A and of B, which a launch before makes"));
     let promote = match plan.promote() {
         None => "none: tensor cores sum all of K".to_owned(),
         Some(terms) => format!("IEEE, of {terms} terms each"),
@@ -202,7 +202,7 @@ fn tensor(plan: &TensorPlan, list: &mut Decisions) {
     epilogue(&plan.epilogue(), list);
 }
 
-fn tensor_cores(plan: &MatrixPlan, list: &mut Decisions) {
+fn tensor_cores(plan: &MmaPlan, list: &mut Decisions) {
     let (rows, cols, terms) = (plan.rows(), plan.cols(), plan.terms());
     let format = plan.format().name();
     let (m, n) = (Mma::ROWS, Mma::COLS);

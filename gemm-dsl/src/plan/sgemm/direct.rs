@@ -6,12 +6,14 @@
 //! *round* is as many steps of every share as have their loads under way at once.
 
 pub(super) mod check;
+
 use super::epilogue::EpiloguePlan;
-use super::operand::{Axis, Edge};
+use super::operand::{Axis, Edge, contiguous_axes};
+use super::pipeline::Pipeline;
+use super::waiting::BlockSize;
 use super::{Decided, decided, facts, waiting};
 use crate::ir::Variant;
-use crate::plan::sgemm::shared_memory::Beside;
-use crate::plan::sgemm::simt::tiled::{Pipeline, contiguous};
+use crate::plan::sgemm::shared_memory::SharedExtras;
 use crate::spec::{Bounds, Lanes, SgemmSpec};
 use crate::target::arch::WARP;
 
@@ -35,7 +37,9 @@ facts! {
 
 impl ReadPlan {
     /// Of a spec's A, whose free axis is M, or its B. `vectors` says whether 16 bytes may be read at once.
-    fn new(spec: &SgemmSpec, (free, contiguous): (Axis, Axis), extent: u32, vectors: bool) -> Self {
+    fn new(spec: &SgemmSpec, free: Axis, extent: u32, vectors: bool) -> Self {
+        let [a, b] = contiguous_axes(spec);
+        let contiguous = if free == Axis::M { a } else { b };
         let along_free = contiguous == free;
         let by_fours = vectors && (!along_free || extent.is_multiple_of(4));
         let guarded = spec.bounds == Bounds::Guarded;
@@ -105,9 +109,8 @@ impl DirectPlan {
     pub(super) fn new(spec: &SgemmSpec, variant: Variant) -> Self {
         let (block, thread) = (spec.block_or_default(), spec.thread);
         let vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
-        let [a, b] = contiguous(spec);
-        let a = ReadPlan::new(spec, (Axis::M, a), thread.m, vectors);
-        let b = ReadPlan::new(spec, (Axis::N, b), thread.n, vectors);
+        let a = ReadPlan::new(spec, Axis::M, thread.m, vectors);
+        let b = ReadPlan::new(spec, Axis::N, thread.n, vectors);
         let step = step(spec);
         let whole = |read: &ReadPlan| read.lies_along_k() && read.width == 4 && !spec.pitched;
         let ragged = match spec.bounds {
@@ -121,13 +124,13 @@ impl DirectPlan {
         };
         let (slices, shared) = (spec.slices, shared(spec));
         let stores_vectors = vectors && thread.n.is_multiple_of(4);
-        let holders = block.rows * block.cols;
+        let epilogue_threads = block.rows * block.cols;
         let epilogue = EpiloguePlan::new(
             spec,
             thread,
             Pipeline::Single,
             stores_vectors,
-            (holders, shared.next_multiple_of(16)),
+            BlockSize { threads: epilogue_threads, shared: shared.next_multiple_of(16) },
         );
         Self {
             rows: block.rows,
@@ -147,7 +150,7 @@ impl DirectPlan {
     }
 
     /// Tiles of C of a block, each of which is held by a thread of the first slice.
-    pub fn holders(&self) -> u32 {
+    pub fn epilogue_threads(&self) -> u32 {
         self.rows * self.cols
     }
 
@@ -168,7 +171,7 @@ impl DirectPlan {
 
     /// Threads of a slice.
     pub fn threads_of_slice(&self) -> u32 {
-        self.holders() * self.lanes_of_sum()
+        self.epilogue_threads() * self.lanes_of_sum()
     }
 
     /// Threads of a block, at most 1024.
@@ -185,7 +188,7 @@ impl DirectPlan {
     /// that wait.
     pub fn shared_bytes(&self) -> u64 {
         let fixed = u128::from(self.shared);
-        let sum = match waiting::bytes(self.epilogue.waiting(), self.holders(), self.tn) {
+        let sum = match waiting::bytes(self.epilogue.waiting(), self.epilogue_threads(), self.tn) {
             0 => fixed,
             sums => fixed.next_multiple_of(16) + sums,
         };
@@ -206,10 +209,10 @@ pub(super) fn lanes_of_sum(lanes: Lanes) -> u32 {
 pub(super) fn shared(spec: &SgemmSpec) -> u128 {
     let (block, thread) = (spec.block_or_default(), spec.thread);
     let factors = [block.rows, block.cols, thread.m, thread.n];
-    Beside::of_spec(spec, factors.into_iter().map(u128::from).product()).behind(0)
+    SharedExtras::of_spec(spec, factors.into_iter().map(u128::from).product()).behind(0)
 }
 
 /// Terms of a step: four where a matrix that lies along K is read by fours.
 pub(super) fn step(spec: &SgemmSpec) -> u32 {
-    if spec.float4 && contiguous(spec).contains(&Axis::K) { 4 } else { 1 }
+    if spec.float4 && contiguous_axes(spec).contains(&Axis::K) { 4 } else { 1 }
 }

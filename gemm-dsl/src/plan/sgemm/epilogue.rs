@@ -1,8 +1,8 @@
 //! How the sums of a thread get into C.
 
-use super::waiting;
+use super::pipeline::Pipeline;
+use super::waiting::{self, BlockSize};
 use super::{Decided, decided, facts};
-use crate::plan::sgemm::simt::tiled::Pipeline;
 use crate::spec::{Bounds, Rect, SgemmSpec};
 
 /// The guards that keep an epilogue inside C.
@@ -39,7 +39,7 @@ impl EpiloguePlan {
         thread: Rect,
         pipeline: Pipeline,
         vectors: bool,
-        block: (u32, u128),
+        block: BlockSize,
     ) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
         let width = if vectors { 4 } else { 1 };

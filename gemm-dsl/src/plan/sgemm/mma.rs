@@ -1,6 +1,7 @@
 //! How the tensor cores of a warp multiply its tile.
 
 pub(super) mod check;
+
 use super::operand::OperandPlan;
 use super::{Axis, Decided, decided, facts};
 use crate::ir::Mma;
@@ -9,7 +10,7 @@ use crate::target::tensor_core::Format;
 
 facts! {
     /// How the tensor cores of a warp multiply its tile.
-    MatrixPlan {
+    MmaPlan {
         /// What products are computed in.
         arith: Arith,
         /// What the instructions multiply.
@@ -30,8 +31,8 @@ facts! {
     }
 }
 
-impl MatrixPlan {
-    pub(super) fn of(spec: &SgemmSpec, operands: [OperandPlan; 2]) -> Option<Self> {
+impl MmaPlan {
+    pub(super) fn from_spec(spec: &SgemmSpec, operands: [OperandPlan; 2]) -> Option<Self> {
         let (format, warp) = (spec.arith.format()?, spec.warp?);
         let terms = format.terms() as u32;
         let loads = |operand: &OperandPlan| match spec.ldmatrix {

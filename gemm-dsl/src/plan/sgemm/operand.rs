@@ -1,9 +1,10 @@
 //! How the tiles of one operand travel: from global to shared memory, and from there to the
 //! registers of a thread.
 
+use super::pipeline::Ragged;
 use super::{Decided, decided, facts};
 use crate::ir::Swizzle;
-use crate::plan::sgemm::simt::tiled::Ragged;
+use crate::spec::SgemmSpec;
 use std::fmt;
 
 /// An axis of the product.
@@ -25,6 +26,21 @@ impl fmt::Display for Axis {
             Self::K => "K",
         })
     }
+}
+
+/// The axes along which neighbours of A and of B lie in memory.
+pub(super) fn contiguous_axes(spec: &SgemmSpec) -> [Axis; 2] {
+    let a = if spec.layout.transposes_a() { Axis::M } else { Axis::K };
+    let b = if spec.layout.transposes_b() { Axis::K } else { Axis::N };
+    [a, b]
+}
+
+/// The axes along which neighbours lie in their shared tiles: as in memory, but for a matrix that is
+/// transposed on its way, whose neighbours then lie along C.
+pub(super) fn shared_axes(spec: &SgemmSpec) -> [Axis; 2] {
+    let [a, b] = contiguous_axes(spec);
+    let lies = |axis, free| if spec.transpose { free } else { axis };
+    [lies(a, Axis::M), lies(b, Axis::N)]
 }
 
 /// How the accesses of a block cover a tile. Consecutive threads always lie along the axis that is
@@ -142,9 +158,9 @@ facts! {
     }
 }
 
-/// What the plan of an operand follows from.
+/// Facts from which the plan of an operand follows.
 #[derive(Clone, Copy)]
-pub(super) struct Given {
+pub(super) struct OperandFacts {
     pub free: Axis,
     pub contiguous: Axis,
     pub shared: Axis,
@@ -154,17 +170,19 @@ pub(super) struct Given {
     /// Whether the vectors of rows along K are exchanged.
     pub swizzle: bool,
     pub threads: u32,
-    /// Whether 16 bytes are moved at once where the layout allows: in shared memory, in global.
-    pub vectors: (bool, bool),
+    /// Whether 16 bytes are moved at once where the layout allows, in shared memory.
+    pub shared_vectors: bool,
+    /// The same in global memory.
+    pub global_vectors: bool,
     /// Whether the elements of a thread are adjacent by fours.
     pub by_fours: bool,
     pub asynchronous: bool,
     pub pitched: bool,
     /// Whether tensor cores multiply.
-    pub matrix: bool,
+    pub mma: bool,
 }
 
-impl Given {
+impl OperandFacts {
     fn aligned_rows(&self) -> bool {
         let (_, row) = shared_tile(self.free, self.shared, self.extent, self.depth, self.pad);
         row.is_multiple_of(4)
@@ -178,7 +196,7 @@ impl Given {
     /// Whether global memory is read 16 bytes at a time. An asynchronous copy is as wide at its
     /// target as at its source.
     fn reads_vectors(&self) -> bool {
-        self.vectors.1 && (!self.asynchronous || self.stores_vectors())
+        self.global_vectors && (!self.asynchronous || self.stores_vectors())
     }
 
     /// Whether a vector may reach past the end of K: a pitched row is of any length.
@@ -188,13 +206,14 @@ impl Given {
 }
 
 impl OperandPlan {
-    pub(super) fn new(given: Given, ragged: Ragged) -> Self {
-        let Given { free, contiguous, shared, extent, depth, pad, threads, .. } = given;
+    pub(super) fn new(given: OperandFacts, ragged: Ragged) -> Self {
+        let OperandFacts { free, contiguous, shared, extent, depth, pad, threads, .. } = given;
         let reads_vectors = given.reads_vectors();
         let width = if reads_vectors { 4 } else { 1 };
-        let fragment = given.vectors.0 && shared == free && given.aligned_rows() && given.by_fours;
+        let fragment =
+            given.shared_vectors && shared == free && given.aligned_rows() && given.by_fours;
         let (lines, line) = if contiguous == free { (depth, extent) } else { (extent, depth) };
-        let walk = walk(&given, (lines, line), width);
+        let walk = walk(&given, lines, line, width);
         let accesses = (line / width * lines).div_ceil(threads);
         let guarded = ragged != Ragged::Nowhere;
         let straddles = guarded && given.vectors_straddle_k();
@@ -244,7 +263,7 @@ impl OperandPlan {
             },
             fill: match ragged {
                 Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),
-                _ if given.matrix => decided(Fill::PlusZero, "a matrix instruction sums no zeros"),
+                _ if given.mma => decided(Fill::PlusZero, "a matrix instruction sums no zeros"),
                 Ragged::First if given.asynchronous => {
                     decided(Fill::PlusZero, "a copy fills with no other; it comes before the terms")
                 }
@@ -301,8 +320,8 @@ fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (
 }
 
 /// How a block covers `lines` of `line` elements by accesses of `width`.
-fn walk(given: &Given, (lines, line): (u32, u32), width: u32) -> Decided<Walk> {
-    let Given { free, contiguous, shared, extent, depth, pad, threads, .. } = *given;
+fn walk(given: &OperandFacts, lines: u32, line: u32, width: u32) -> Decided<Walk> {
+    let OperandFacts { free, contiguous, shared, extent, depth, pad, threads, .. } = *given;
     let step = threads / GROUP;
     if given.asynchronous
         && contiguous != shared

@@ -1,3 +1,5 @@
-//! Plans of kernels whose threads stage tiles in shared memory.
+//! Plans of kernels whose threads multiply.
 
+pub(crate) mod check;
+pub(crate) mod naive;
 pub(crate) mod tiled;

@@ -13,16 +13,23 @@ const WRITTEN_OUT: u64 = 4096;
 /// A thread's outputs that wait at once, at least: fewer are too few for a loop.
 const LEAST: u32 = 16;
 
+/// Threads of a block, and the bytes of shared memory that its tiles take.
+#[derive(Clone, Copy)]
+pub(super) struct BlockSize {
+    pub threads: u32,
+    pub shared: u128,
+}
+
 /// The rows of a thread's tile whose sums wait at once, in a block of so many threads whose tiles take `shared`
 /// bytes; 0 where all is written out.
-pub(super) fn rows(spec: &SgemmSpec, thread: Rect, (threads, shared): (u32, u128)) -> Decided<u32> {
+pub(super) fn rows(spec: &SgemmSpec, thread: Rect, block: BlockSize) -> Decided<u32> {
     let closure = spec.epilogue.as_ref().map(Epilogue::closure);
     if closure.map_or(0, |closure| closure.operations()) * thread.area() <= WRITTEN_OUT {
         return decided(0, "");
     }
     let enough = |rows: &u32| thread.m.is_multiple_of(*rows) && rows * thread.n >= LEAST;
     let rows = (1..=thread.m).find(enough).unwrap_or(thread.m);
-    let whole = shared + bytes(rows, threads, thread.n);
+    let whole = block.shared + bytes(rows, block.threads, thread.n);
     let fits = whole <= LARGEST.shared_per_block.into()
         && blocks_by_shared(whole) >= spec.blocks_per_sm.into();
     match fits {

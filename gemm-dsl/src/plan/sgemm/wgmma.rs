@@ -1,12 +1,15 @@
 //! The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory.
 
 pub(super) mod check;
+
 use super::epilogue::EpiloguePlan;
 use super::{Decided, Passed, decided, facts, waiting};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::mma::promoted;
-use crate::plan::sgemm::shared_memory::{Registers, SharedSum};
-use crate::plan::sgemm::simt::tiled::Pipeline;
+use crate::plan::sgemm::pipeline::Pipeline;
+use crate::plan::sgemm::registers::Registers;
+use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::waiting::BlockSize;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::arch::{LARGEST, WARP};
 use crate::target::tensor_core::Format;
@@ -29,7 +32,7 @@ const MOST_ASKED: u32 = 240;
 facts! {
     /// The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory: numbers rounded to what is
     /// multiplied, or taken apart into several, which a launch before has made.
-    TensorPlan {
+    WgmmaPlan {
         /// Rows of C in a block tile: 64 for each warpgroup along them.
         bm: u32,
         /// Columns of C in a block tile.
@@ -63,26 +66,26 @@ facts! {
 }
 
 /// The geometry of a spec whose last checks are still to come.
-pub(super) struct TensorDraft(TensorPlan);
+pub(super) struct WgmmaDraft(WgmmaPlan);
 
-impl TensorDraft {
+impl WgmmaDraft {
     /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
-        TensorPlan::new(spec, tile, Variant::Vector).map(Self)
+        WgmmaPlan::new(spec, tile, Variant::Vector).map(Self)
     }
 
     /// The geometry, to be looked at.
-    pub(super) fn look(&self) -> &TensorPlan {
+    pub(super) fn look(&self) -> &WgmmaPlan {
         &self.0
     }
 
-    pub(super) fn plan(self, _: &Passed) -> TensorPlan {
+    pub(super) fn plan(self, _: &Passed) -> WgmmaPlan {
         self.0
     }
 }
 
-impl TensorPlan {
-    /// A variant of a spec that passed every check, and its [`TensorDraft`] before.
+impl WgmmaPlan {
+    /// A variant of a spec that passed every check, and its [`WgmmaDraft`] before.
     pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Option<Self> {
         let (format, warp) = (spec.arith.format()?, spec.warp_tile()?);
         let columns = warp.n;
@@ -92,7 +95,7 @@ impl TensorPlan {
         let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
         let promote = promoted(spec, tile.k);
         let shared = SharedSum::of_spec(spec, tile).total();
-        let block = (multiplying, shared.next_multiple_of(16));
+        let block = BlockSize { threads: multiplying, shared: shared.next_multiple_of(16) };
         let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
         let operands = Registers::of_operands(spec, thread, Some(&epilogue));
         let mut plan = Self {
@@ -129,13 +132,13 @@ impl TensorPlan {
     }
 
     /// Threads that multiply, and hold the sums of a block.
-    pub fn holders(&self) -> u32 {
+    pub fn epilogue_threads(&self) -> u32 {
         multiplying([self.bm, self.bn], self.columns)
     }
 
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
-        self.holders() + if self.producer { WARPGROUP } else { 0 }
+        self.epilogue_threads() + if self.producer { WARPGROUP } else { 0 }
     }
 
     /// Whether C is accessed by 16 bytes: pairs of lanes have then exchanged sums.
@@ -154,13 +157,13 @@ impl TensorPlan {
     }
 
     /// As how many numbers each of A and B is taken.
-    pub fn planes(&self) -> u32 {
+    pub fn splits(&self) -> u32 {
         self.arith.planes()
     }
 
     /// What the elements of planes are.
     pub fn elem(&self) -> Elem {
-        elem(self.format)
+        Elem::from_format(self.format)
     }
 
     /// How a row of a tile lies in shared memory.
@@ -185,7 +188,7 @@ impl TensorPlan {
 
     /// Bytes of shared memory of a block: both operands in all stages, barriers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match waiting::bytes(self.epilogue.waiting(), self.holders(), self.tn()) {
+        match waiting::bytes(self.epilogue.waiting(), self.epilogue_threads(), self.tn()) {
             0 => self.shared,
             sums => self.shared.next_multiple_of(16) + sums as u64,
         }
@@ -201,13 +204,4 @@ fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
 /// or, where pairs of lanes have exchanged sums, twice as many of one row.
 fn thread(columns: u32, vectors: bool) -> Rect {
     if vectors { Rect::new(1, columns / 2) } else { Rect::new(2, columns / 4) }
-}
-
-/// What the elements of planes in a format are.
-pub(crate) fn elem(format: Format) -> Elem {
-    match format {
-        Format::Bf16 => Elem::Bf16,
-        Format::F16 => Elem::F16,
-        Format::Tf32 => Elem::F32,
-    }
 }

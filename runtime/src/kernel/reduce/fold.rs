@@ -10,7 +10,7 @@ use crate::launched::Launched;
 use crate::operand::Resolved;
 use crate::program::Prepared;
 use crate::segments::Cut;
-use gemm_dsl::ir::contract::{Axis, ContractError, Need, Subject};
+use gemm_dsl::ir::contract::{ArrayAxis, ContractError, Need, Subject};
 use gemm_dsl::ir::program::Array;
 use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -118,7 +118,7 @@ fn fold_on<B: Finds>(
 
     let mut bound_inputs = Vec::with_capacity(inputs.len());
     for ((name, input), (_, axes)) in read.iter().zip(&lies) {
-        let mut along = [Axis { extent: 0, stride: 0 }; 3];
+        let mut along = [ArrayAxis { extent: 0, stride: 0 }; 3];
         let rank = axes.len();
         for (to, (_, axis)) in along.iter_mut().zip(axes) {
             *to = *axis;

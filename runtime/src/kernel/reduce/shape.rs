@@ -6,11 +6,11 @@ use crate::launch::Bound;
 use crate::operand::Resolved;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
-use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::Over;
 
 /// An input along the extents that it has, the outermost first.
-pub(super) type Axes = Vec<(Extent, Axis)>;
+pub(super) type Axes = Vec<(Extent, ArrayAxis)>;
 
 /// How an input lies.
 pub(super) fn axes<B: Backend>(
@@ -19,7 +19,7 @@ pub(super) fn axes<B: Backend>(
     input: &Resolved<'_, B>,
 ) -> Result<Axes> {
     let (_, given) = input.array(argument)?;
-    let axis = |extent, stride| Axis { extent: extent as u64, stride: stride as u64 };
+    let axis = |extent, stride| ArrayAxis { extent: extent as u64, stride: stride as u64 };
     if matches!(over, Over::All | Over::Segments) {
         let len = match input.shape {
             None => given,
@@ -29,7 +29,7 @@ pub(super) fn axes<B: Backend>(
                 return Err(padded(argument, &shape, remedy));
             }
         };
-        return Ok(vec![(Extent::LENGTH, Axis { extent: len, stride: 1 })]);
+        return Ok(vec![(Extent::LENGTH, ArrayAxis { extent: len, stride: 1 })]);
     }
     let shape = input.shape.ok_or_else(|| no_shape(over, argument, given))?;
     let (rows, cols) = (axis(shape.rows, shape.row_stride), axis(shape.cols, shape.col_stride));
@@ -46,7 +46,7 @@ pub(super) fn axes<B: Backend>(
 }
 
 /// The rows of all matrices.
-fn all_rows(argument: &str, shape: &Shape) -> Result<Axis> {
+fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
     let (Shape { rows, row_stride, .. }, Batch { count, distance }) = (*shape, shape.batch());
     let too_many = || Error::TooLarge {
         what: format!("`{argument}` has {count}·{rows} rows"),
@@ -62,7 +62,7 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<Axis> {
             return Err(Error::UnevenRows { argument: argument.to_owned(), row_stride, step });
         }
     }
-    Ok(Axis { extent, stride: stride as u64 })
+    Ok(ArrayAxis { extent, stride: stride as u64 })
 }
 
 /// Checks that inputs agree in what is folded.
@@ -73,7 +73,7 @@ pub(super) fn same(
     for ((extent, first), (_, other)) in first.iter().zip(other) {
         if first.extent != other.extent {
             // They are extents of shapes and lengths of arrays, of type usize.
-            let named = |name: &str, axis: &Axis| (name.to_owned(), axis.extent as usize);
+            let named = |name: &str, axis: &ArrayAxis| (name.to_owned(), axis.extent as usize);
             let (first, other) = (named(first_name, first), named(other_name, other));
             return Err(Error::Extents { extent: *extent, first, other });
         }
@@ -130,14 +130,14 @@ pub(super) fn room<'n, B: Backend>(
             }
         }));
     }
-    let mut axes: Vec<Axis> = Vec::with_capacity(2);
+    let mut axes: Vec<ArrayAxis> = Vec::with_capacity(2);
     for (_, extent) in extents.iter().rev() {
         let stride = axes.last().map_or(1, |axis| axis.extent * axis.stride);
-        axes.push(Axis { extent: *extent, stride });
+        axes.push(ArrayAxis { extent: *extent, stride });
     }
     axes.reverse();
     if axes.is_empty() {
-        axes.push(Axis { extent: 1, stride: 1 });
+        axes.push(ArrayAxis { extent: 1, stride: 1 });
     }
     Ok(Bound::array(argument, results.place.clone(), &axes))
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::launch::{Bound, launch};
 use crate::program::Prepared;
 use gemm_dsl::ir::Extent;
-use gemm_dsl::ir::contract::Axis;
+use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::ReduceSpec;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub fn fold_shard(
         };
         let problem: Vec<u64> = program.program.extents.iter().map(|of| extent(*of)).collect();
         let bound = read.iter().map(|(name, found, axes)| {
-            let axes: Vec<Axis> = axes.iter().map(|(_, axis)| *axis).collect();
+            let axes: Vec<ArrayAxis> = axes.iter().map(|(_, axis)| *axis).collect();
             Bound::array(name, found.place.clone(), &axes)
         });
         let bound: Vec<Bound<'_, _>> = bound.collect();
@@ -105,7 +105,7 @@ fn packed(
     program: &Arc<Prepared>,
     arrays: &[gemm_dsl::ir::program::Array],
     problem: &[u64],
-) -> Result<Vec<(Vec<Axis>, u64)>> {
+) -> Result<Vec<(Vec<ArrayAxis>, u64)>> {
     let known = program.program.known(problem)?;
     arrays.iter().map(|array| program.packed(&array.dims, &known)).collect()
 }

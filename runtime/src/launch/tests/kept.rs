@@ -12,7 +12,7 @@ use crate::launched::Counted;
 use crate::program::Loadable;
 use crate::shape::Shape;
 use gemm_dsl::Family;
-use gemm_dsl::ir::program::Fill;
+use gemm_dsl::ir::program::TempFill;
 use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
 use gemm_sim::Element;
@@ -122,7 +122,7 @@ impl Backend for Recorder {
 fn a_program_that_stops_halfway_leaves_no_zeros() {
     let device = Device::simulator();
     let mut program = fold(&[Variant::Only]).into_inner();
-    program.temps[0].fill = Fill::Kept;
+    program.temps[0].fill = TempFill::Kept;
     let program = VerifiedProgram::new(program).expect("sound");
     let program = device.programs().get_or("test", "kept", || Ok(program)).expect("sound");
     for (fails, expected) in [

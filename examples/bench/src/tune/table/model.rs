@@ -46,13 +46,13 @@ impl Model {
     pub fn new(spec: &SgemmSpec) -> Option<Self> {
         let plan = spec.plan().ok()?;
         let (rows, cols) = plan.block_tile();
-        let is_tensor = matches!(plan.shape(), Shape::Tensor(_));
+        let is_tensor = matches!(plan.shape(), Shape::Wgmma(_));
         let peak = match (plan.shape(), spec.arith.products().len()) {
             (Shape::Naive(_), _) => UNSTAGED,
             (Shape::Direct(_), _) => HELD,
-            (Shape::Tiled(_) | Shape::Tensor(_), 0) => DEVICE.peak.fma,
+            (Shape::Tiled(_) | Shape::Wgmma(_), 0) => DEVICE.peak.fma,
             // Two operations are a multiply-add.
-            (Shape::Tiled(_) | Shape::Tensor(_), products) => {
+            (Shape::Tiled(_) | Shape::Wgmma(_), products) => {
                 DEVICE.peak.wgmma_flops / 2.0 / products as f64
             }
         };

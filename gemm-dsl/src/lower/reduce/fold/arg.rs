@@ -1,8 +1,9 @@
 //! The greatest value, or the smallest, and its index. The first index wins; a NaN is beyond all numbers.
 
+use super::Cell;
 use super::value::extreme;
-use super::{Cell, nowhere};
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty};
+use crate::lower::reduce::literal::nowhere;
 use crate::plan::Types;
 
 pub(super) struct Arg {

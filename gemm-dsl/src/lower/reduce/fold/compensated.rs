@@ -1,9 +1,10 @@
 //! Compensated sums: what rounding takes from each is summed beside it, by the error-free sum of two numbers
 //! (O. Møller, D. Knuth), as A. Neumaier's sum does.
 
+use super::Cell;
 use super::value::none_added;
-use super::{Cell, zero};
 use crate::ir::{Elem, Expr, KernelBuilder, Ty, Var};
+use crate::lower::reduce::literal::zero;
 use crate::target::intrinsic::Intrinsic;
 
 pub(super) fn identity(part: usize, elem: Elem) -> Expr {

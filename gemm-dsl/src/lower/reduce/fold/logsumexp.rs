@@ -3,9 +3,10 @@
 //! normalizer calculation for softmax", 2018).
 
 use super::value::extreme;
-use super::{Cell, Held, zero};
+use super::{Cell, LoadedElements};
 use crate::expr::library;
 use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Ty, Var};
+use crate::lower::reduce::literal::zero;
 use crate::target::intrinsic::Intrinsic;
 
 pub(super) struct Logsumexp {
@@ -45,7 +46,7 @@ impl Logsumexp {
         self.exp.apply([value - base])
     }
 
-    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &Held) {
+    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements) {
         let (top, sum) = (&kept[0], &kept[1]);
         let new_top = b.mut_("new_top", top.get());
         held.each(b, |b, value, _| b.assign(new_top, maximum(new_top, value)));

@@ -3,8 +3,9 @@
 //! two of what threads keep are combined as T. Chan, G. Golub and R. LeVeque do ("Updating formulae and a pairwise
 //! algorithm for computing sample variances", 1979).
 
-use super::{Cell, Held, number, zero};
+use super::{Cell, LoadedElements};
 use crate::ir::{Elem, Expr, KernelBuilder};
+use crate::lower::reduce::literal::{number, zero};
 use crate::plan::Types;
 use crate::target::intrinsic::{CANONICAL_NAN, Intrinsic};
 
@@ -12,7 +13,7 @@ fn fma(a: impl Into<Expr>, b: impl Into<Expr>, c: impl Into<Expr>) -> Expr {
     Expr::Call(Intrinsic::Fma, vec![a.into(), b.into(), c.into()])
 }
 
-pub(super) fn absorb(b: &mut KernelBuilder, kept: &[Cell], held: &Held, types: Types) {
+pub(super) fn absorb(b: &mut KernelBuilder, kept: &[Cell], held: &LoadedElements, types: Types) {
     let acc = types.acc;
     let (none, one) = (number(types.index, 0), number(types.index, 1));
     let inside = |index: Expr| held.ragged.as_ref().map(|n| index.lt(n.clone()));

@@ -1,8 +1,8 @@
 //! Folds of one value.
 
-use super::number;
 use crate::ir::{Elem, Expr};
 use crate::lower::reduce::expressions::{Expressions, UserFold};
+use crate::lower::reduce::literal::number;
 use crate::plan::Types;
 use crate::target::intrinsic::Intrinsic;
 

@@ -1,6 +1,6 @@
 //! Threads that fold columns.
 
-use super::{Folds, Place, Split};
+use super::{BlockShare, FoldPlace, Folds};
 use crate::ir::{Const, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::lower::reduce::params::Params;
 use crate::plan::ReducePlan;
@@ -64,12 +64,14 @@ impl Columns {
     }
 }
 
-impl Place {
+impl FoldPlace {
     pub(super) fn of_columns(
         b: &mut KernelBuilder,
         plan: &ReducePlan,
         p: &Params,
-        (block, all, matrices): (Const, Scalar, Option<Scalar>),
+        block: Const,
+        all: Scalar,
+        matrices: Option<Scalar>,
     ) -> Self {
         let rows = b.constant("GROUP", plan.group() as i32, "threads that fold a column together");
         let across = b.constant("ACROSS", block / rows, "threads of a block that read neighbours");
@@ -99,7 +101,7 @@ impl Place {
             Some(_) | None => (tx.clone(), across.into()),
         };
         let first = b.let_("own", tile * columns + first);
-        let split = Split::new(b, plan, p, (rows, Special::BlockY));
+        let split = BlockShare::new(b, plan, p, rows, Special::BlockY);
         let (tid, lane, n) = (ty.clone(), ty.clone(), p.n.into());
         let folds =
             Folds::Columns(Columns { tx, ty, across, rows, width, matrix, first, step, all });

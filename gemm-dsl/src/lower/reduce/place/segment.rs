@@ -1,6 +1,6 @@
 //! Threads that fold segments: a group of them folds one up to some length, and the block those that are longer.
 
-use super::{Folds, Member, Place};
+use super::{FoldPlace, Folds, GroupMember};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Scalar, Special, Var};
 use crate::plan::ReducePlan;
 
@@ -34,29 +34,32 @@ impl Groups {
     pub(in crate::lower::reduce) fn of_long(
         &self,
         b: &mut KernelBuilder,
-        (tid, block): (Expr, Const),
+        tid: Expr,
+        block: Const,
         segment: Var,
-    ) -> (Place, Expr) {
+    ) -> (FoldPlace, Expr) {
         let (first, length) = range(b, self.offsets, segment, ["first_of_all", "length_of_all"]);
-        let place = whole_block(tid, block, (segment, first, length));
+        let place = whole_block(tid, block, segment, first, length);
         (place, Expr::from(length).gt(self.longest))
     }
 }
 
-impl Place {
+impl FoldPlace {
     pub(super) fn of_segment(
         b: &mut KernelBuilder,
         plan: &ReducePlan,
-        (block, segments, offsets): (Const, Scalar, BufferId),
+        block: Const,
+        segments: Scalar,
+        offsets: BufferId,
     ) -> Self {
         let tid: Expr = b.let_("tid", Special::ThreadX).into();
-        let member = Member::new(b, plan, &tid, (block, segments), ["segment", "segments"]);
+        let member = GroupMember::new(b, plan, &tid, block, segments, ["segment", "segments"]);
         let (Some(member), Some(longest)) = (member, plan.longest_of_group()) else {
             let segment = b.let_("segment", Expr::from(Special::BlockX).wide());
             let (first, length) = range(b, offsets, segment, ["first", "length"]);
-            return whole_block(tid, block, (segment, first, length));
+            return whole_block(tid, block, segment, first, length);
         };
-        let Member { group, per_block, lane, own: segment, inside } = member;
+        let GroupMember { group, per_block, lane, own: segment, inside } = member;
         let (first, length) = range(b, offsets, segment, ["first", "length"]);
         let text = "elements of the longest segment that a group folds";
         let longest = b.constant("LONGEST", longest as i32, text);
@@ -68,9 +71,9 @@ impl Place {
     }
 }
 
-fn whole_block(tid: Expr, block: Const, (segment, first, length): (Var, Var, Var)) -> Place {
+fn whole_block(tid: Expr, block: Const, segment: Var, first: Var, length: Var) -> FoldPlace {
     let folds = Folds::Segment { segment, first, groups: None };
-    Place { lane: tid.clone(), tid, group: block, n: length.into(), split: None, folds }
+    FoldPlace { lane: tid.clone(), tid, group: block, n: length.into(), split: None, folds }
 }
 
 /// Where a segment begins and how many elements it has, as variables of these names.

@@ -8,6 +8,13 @@ use crate::lower::reduce::{WARP, double, halve};
 use crate::spec::Tree;
 use std::slice;
 
+/// Two places of shared arrays.
+struct Pair<'a> {
+    arrays: &'a [BufferId],
+    at: &'a [Expr],
+    other: &'a [Expr],
+}
+
 impl Team<'_> {
     /// The shared-memory tree, down to `left` values; with one left, it is handed on.
     pub(super) fn by_tree(
@@ -85,7 +92,11 @@ impl Team<'_> {
                     let left = b.let_("left", Expr::I32(2) * s * tid.clone());
                     let active = Expr::from(left).lt(block);
                     let (at, other) = ([left.into()], [left + s]);
-                    let held = self.held_where(b, &active, (&x, &at, &other));
+                    let held = self.combined_where(
+                        b,
+                        &active,
+                        Pair { arrays: &x, at: &at, other: &other },
+                    );
                     b.warp_barrier();
                     b.if_(active, |b| store(b, &x, &at, held));
                     b.warp_barrier();
@@ -110,12 +121,8 @@ impl Team<'_> {
     }
 
     /// What an active thread makes of what lies at two places; elsewhere, the identity.
-    fn held_where(
-        &self,
-        b: &mut KernelBuilder,
-        active: &Expr,
-        (x, at, other): (&[BufferId], &[Expr], &[Expr]),
-    ) -> Vec<Expr> {
+    fn combined_where(&self, b: &mut KernelBuilder, active: &Expr, pair: Pair<'_>) -> Vec<Expr> {
+        let Pair { arrays: x, at, other } = pair;
         if let [identity] = self.identity.as_slice() {
             let sum = self.fold.combine(b, &load(x, at), &load(x, other));
             let held = sum

@@ -10,21 +10,21 @@ impl Loader<'_> {
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
         let (fold, identity) = (self.fold, self.identity);
         let element = |i: Expr| i.clone().lt(n).select(Access::new(input, [i]).load(), identity);
-        let k = self.k;
+        let b = self.b;
         if items == 1 {
-            k.comment("Each thread loads one element; past the end, the identity.");
-            let i = k.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
+            b.comment("Each thread loads one element; past the end, the identity.");
+            let i = b.let_("i", Expr::from(Special::BlockX).wide() * block + tid);
             return element(i.into());
         }
-        let items = k.constant("ITEMS", items, "elements of a thread, a block apart");
-        k.comment(
+        let items = b.constant("ITEMS", items, "elements of a thread, a block apart");
+        b.comment(
             "Each thread folds ITEMS elements, a block apart so that every load of a warp is",
         );
-        k.comment("coalesced; past the end, the identity.");
+        b.comment("coalesced; past the end, the identity.");
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
-        let first = k.let_("first", first);
-        let sum = k.mut_(fold.parts()[0].name, identity);
-        k.unrolled("item", items, |b, item| {
+        let first = b.let_("first", first);
+        let sum = b.mut_(fold.parts()[0].name, identity);
+        b.unrolled("item", items, |b, item| {
             let i = b.let_("i", first + item * block);
             b.assign(sum, fold.of_two(sum.into(), element(i.into())));
         });
@@ -35,20 +35,20 @@ impl Loader<'_> {
     pub(super) fn vectors(self, wide: bool) -> Expr {
         let (tid, block, n, input) = (self.tid.clone(), self.block, self.n, self.input);
         let (fold, identity) = (self.fold, self.identity);
-        let k = self.k;
+        let b = self.b;
         let items =
-            k.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
-        let tile = k.constant("TILE", block * items * 4, "elements of a block");
-        k.comment("Each thread folds ITEMS vectors of four, a block of vectors apart.");
-        let begin = k.let_("begin", Expr::from(Special::BlockX).wide() * tile);
-        let first = k.let_("first", begin + tid * 4);
-        let sum = k.mut_(fold.parts()[0].name, identity);
+            b.constant("ITEMS", self.plan.items() as i32, "vectors of a thread, a block apart");
+        let tile = b.constant("TILE", block * items * 4, "elements of a block");
+        b.comment("Each thread folds ITEMS vectors of four, a block of vectors apart.");
+        let begin = b.let_("begin", Expr::from(Special::BlockX).wide() * tile);
+        let first = b.let_("first", begin + tid * 4);
+        let sum = b.mut_(fold.parts()[0].name, identity);
         let fold4 = |parts: [Expr; 4]| {
             let [x, y, z, w] = parts;
             fold.of_two(sum.into(), fold.of_two(fold.of_two(x, y), fold.of_two(z, w)))
         };
         let at = |i: Var, lane: i32| Access::new(input, [i + lane]);
-        let whole = k.block(|b| {
+        let whole = b.block(|b| {
             if wide {
                 b.comment("The whole tile lies inside the array: 16-byte loads without a guard.");
             } else {
@@ -64,20 +64,21 @@ impl Loader<'_> {
                 }
             });
         });
-        let ragged = k.block(|b| {
+        let ragged = b.block(|b| {
             b.comment("The last tile: the same elements in the same order, each behind a guard.");
             b.unrolled("item", items, |b, item| {
                 let i = b.let_("i", first + item * (block * 4));
-                let part = |(lane, name): (i32, &str), b: &mut KernelBuilder| {
+                let part = |lane: i32, name: &str, b: &mut KernelBuilder| {
                     let inside = (i + lane).lt(n);
                     Expr::from(b.let_(name, inside.select(at(i, lane).load(), identity)))
                 };
-                let parts = [(0, "e0"), (1, "e1"), (2, "e2"), (3, "e3")].map(|p| part(p, b));
+                let parts = [(0, "e0"), (1, "e1"), (2, "e2"), (3, "e3")]
+                    .map(|(lane, name)| part(lane, name, b));
                 b.assign(sum, fold4(parts));
             });
         });
         let inside = (begin + tile).le(n);
-        k.push(Stmt::If { cond: inside, then: whole, otherwise: ragged });
+        b.push(Stmt::If { cond: inside, then: whole, otherwise: ragged });
         sum.into()
     }
 }

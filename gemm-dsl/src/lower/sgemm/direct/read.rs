@@ -1,11 +1,12 @@
 //! How a thread that stages nothing reads its rows of A or columns of B, and multiplies them.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
-use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::shared::accumulator_tile::AccumulatorTile;
+use crate::lower::sgemm::shared::accumulators::{AccumulatorIndex, Accumulators};
 use crate::lower::sgemm::shared::edge::inside;
+use crate::lower::sgemm::shared::elements::Elements;
+use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::problem::Matrix;
-use crate::lower::sgemm::shared::tile::Elements;
-use crate::lower::sgemm::simt::fragment::{Accumulators, over};
 use crate::plan::{Axis, Edge, ReadPlan};
 
 /// The steps that a thread reads: their constants where they are several.
@@ -19,16 +20,16 @@ pub(super) struct Steps {
 }
 
 /// One of the two factors, as a thread reads it.
-pub(super) struct Reader {
+pub(super) struct FactorReader {
     plan: ReadPlan,
     matrix: Matrix,
     steps: Steps,
     own: Elements,
-    place: Place,
+    place: LinePlace,
 }
 
 /// Where the thread's rows or columns are, or its vectors of them.
-enum Place {
+enum LinePlace {
     /// Behind the first one, as none lies past the edge.
     Behind(Expr),
     One(Expr),
@@ -37,19 +38,19 @@ enum Place {
 }
 
 /// What a thread has read of an operand and not multiplied yet.
-pub(super) enum Held {
+pub(super) enum FactorRegisters {
     /// One element, as soon as it is read.
     One(Option<Expr>),
     /// An array of registers, of several steps or of one.
     Many { array: BufferId, several: bool },
 }
 
-impl Reader {
+impl FactorReader {
     /// Finds what the thread reads.
     pub(super) fn declare(
         b: &mut KernelBuilder,
         plan: ReadPlan,
-        block: &BlockTile<'_>,
+        block: &AccumulatorTile<'_>,
         steps: Steps,
     ) -> Self {
         let of_a = plan.free() == Axis::M;
@@ -67,22 +68,22 @@ impl Reader {
         let count = own.count / width;
         let nth = |i: Expr| first.clone() + i * width as i32;
         let place = match (plan.edge(), count) {
-            (Edge::Exact, _) => Place::Behind(first),
-            (edge, 1) => Place::One(b.let_(name, inside(edge, nth(0.into()), extent)).into()),
+            (Edge::Exact, _) => LinePlace::Behind(first),
+            (edge, 1) => LinePlace::One(b.let_(name, inside(edge, nth(0.into()), extent)).into()),
             (edge, _) => {
                 let all = own.name / width as i32;
                 let array = b.registers(name, Elem::I32, [all.clone()], "");
                 over(b, loop_name, all, count, |b, i| {
                     b.store(Access::new(array, [i.clone()]), inside(edge, nth(i), extent));
                 });
-                Place::Many(array)
+                LinePlace::Many(array)
             }
         };
         Self { plan, matrix, steps, own, place }
     }
 
     /// Declares registers for what is read: of a round's steps, or of one.
-    pub(super) fn hold(&self, b: &mut KernelBuilder, of_round: bool) -> Held {
+    pub(super) fn hold(&self, b: &mut KernelBuilder, of_round: bool) -> FactorRegisters {
         let unroll = self.steps.unroll.filter(|_| of_round);
         let own = (self.own.count > 1).then_some(self.own.name);
         let dims = match self.plan.lies_along_k() {
@@ -91,11 +92,11 @@ impl Reader {
         };
         let dims: Vec<Expr> = dims.into_iter().flatten().map(Expr::from).collect();
         if dims.is_empty() {
-            return Held::One(None);
+            return FactorRegisters::One(None);
         }
         let name = self.name("frag");
         let array = b.registers(&name, Elem::F32, dims, "");
-        Held::Many { array, several: unroll.is_some() }
+        FactorRegisters::Many { array, several: unroll.is_some() }
     }
 
     fn name(&self, what: &str) -> String {
@@ -107,18 +108,18 @@ impl Reader {
     pub(super) fn read(
         &self,
         b: &mut KernelBuilder,
-        held: &mut Held,
+        held: &mut FactorRegisters,
         u: &Expr,
         at: &Expr,
         end: Option<&Expr>,
     ) {
         match held {
-            Held::One(element) => {
+            FactorRegisters::One(element) => {
                 // The pointer of a list has the letter for its name.
                 let value = self.load(&0.into(), at, end);
                 *element = Some(b.let_(&self.name("k"), value).into());
             }
-            Held::Many { .. } => self.fill(b, held, u, at, end),
+            FactorRegisters::Many { .. } => self.fill(b, held, u, at, end),
         }
     }
 
@@ -126,7 +127,7 @@ impl Reader {
     pub(super) fn fill(
         &self,
         b: &mut KernelBuilder,
-        held: &Held,
+        held: &FactorRegisters,
         u: &Expr,
         at: &Expr,
         end: Option<&Expr>,
@@ -177,10 +178,12 @@ impl Reader {
     /// Where element, or vector, `i` of the thread lies at a term.
     fn at(&self, i: &Expr, at: Expr) -> Access {
         let free = match &self.place {
-            Place::Behind(first) if self.plan.has_free_vectors() => first.clone() + i.clone() * 4,
-            Place::Behind(first) => first.clone() + i.clone(),
-            Place::One(place) => place.clone(),
-            Place::Many(places) => Access::new(*places, [i.clone()]).load(),
+            LinePlace::Behind(first) if self.plan.has_free_vectors() => {
+                first.clone() + i.clone() * 4
+            }
+            LinePlace::Behind(first) => first.clone() + i.clone(),
+            LinePlace::One(place) => place.clone(),
+            LinePlace::Many(places) => Access::new(*places, [i.clone()]).load(),
         };
         match self.plan.free() {
             Axis::M => self.matrix.at(free, at),
@@ -189,8 +192,8 @@ impl Reader {
     }
 
     /// The register of element `i` at term `t` of step `u`.
-    fn place_of(&self, held: &Held, u: &Expr, i: &Expr, t: &Expr) -> Access {
-        let Held::Many { array, several } = held else {
+    fn place_of(&self, held: &FactorRegisters, u: &Expr, i: &Expr, t: &Expr) -> Access {
+        let FactorRegisters::Many { array, several } = held else {
             unreachable!("`read`: one element is no array")
         };
         let u = several.then(|| u.clone());
@@ -201,12 +204,25 @@ impl Reader {
     }
 
     /// Element `i` at term `t` of step `u`.
-    fn element(&self, held: &Held, u: &Expr, i: &Expr, t: &Expr) -> Expr {
+    fn element(&self, held: &FactorRegisters, u: &Expr, i: &Expr, t: &Expr) -> Expr {
         match held {
-            Held::One(Some(element)) => element.clone(),
-            Held::One(None) => unreachable!("`read` comes before `multiply`"),
-            Held::Many { .. } => self.place_of(held, u, i, t).load(),
+            FactorRegisters::One(Some(element)) => element.clone(),
+            FactorRegisters::One(None) => unreachable!("`read` comes before `multiply`"),
+            FactorRegisters::Many { .. } => self.place_of(held, u, i, t).load(),
         }
+    }
+}
+
+/// A factor, and the registers that a thread has read of it.
+#[derive(Clone, Copy)]
+pub(super) struct LoadedFactor<'r> {
+    pub reader: &'r FactorReader,
+    pub registers: &'r FactorRegisters,
+}
+
+impl LoadedFactor<'_> {
+    fn element(&self, u: &Expr, i: &Expr, t: &Expr) -> Expr {
+        self.reader.element(self.registers, u, i, t)
     }
 }
 
@@ -214,17 +230,19 @@ impl Reader {
 pub(super) fn multiply(
     b: &mut KernelBuilder,
     acc: &Accumulators,
-    (a_reader, of_a): (&Reader, &Held),
-    (b_reader, of_b): (&Reader, &Held),
+    left: LoadedFactor<'_>,
+    right: LoadedFactor<'_>,
     u: &Expr,
 ) {
-    let terms = a_reader.steps.terms.map_or(Expr::I32(1), Expr::from);
-    over(b, "t", terms, a_reader.steps.count, |b, t| {
-        over(b, "m", a_reader.own.name.into(), a_reader.own.count, |b, m| {
-            over(b, "n", b_reader.own.name.into(), b_reader.own.count, |b, n| {
-                let (left, right) =
-                    (a_reader.element(of_a, u, &m, &t), b_reader.element(of_b, u, &n, &t));
-                acc.multiply_add(b, (0.into(), m, n), left, right);
+    let (rows, cols) = (left.reader.own, right.reader.own);
+    let steps = left.reader.steps;
+    let terms = steps.terms.map_or(Expr::I32(1), Expr::from);
+    over(b, "t", terms, steps.count, |b, t| {
+        over(b, "m", rows.name.into(), rows.count, |b, m| {
+            over(b, "n", cols.name.into(), cols.count, |b, n| {
+                let (a_element, b_element) = (left.element(u, &m, &t), right.element(u, &n, &t));
+                let at = AccumulatorIndex { partial: 0.into(), m, n };
+                acc.multiply_add(b, at, a_element, b_element);
             });
         });
     });

@@ -4,31 +4,22 @@
 //! what is left of them has no place any more. In all these cases what is left behind the last one is not zero, or is no
 //! number. Two of `tf32` are held to bounds in which their error is that of rounding.
 
-use super::WarpMatrices;
 use crate::ir::{
     Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
     MemoryOrder, Scope, Ty, Unroll, Var,
 };
-use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::shared::accumulators::{Accumulators, UnrepresentableBits};
 use crate::lower::sgemm::shared::edge;
-use crate::lower::sgemm::shared::tile::{Factor, Tiled};
-use crate::lower::sgemm::shared::unrepresentable::{held_by_tf32, magnitude};
-use crate::lower::sgemm::simt::fragment::{Accumulators, over};
+use crate::lower::sgemm::shared::loops::over;
+use crate::lower::sgemm::shared::mma_layout::WarpMma;
+use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
+use crate::lower::sgemm::shared::unrepresentable::{is_held_by_tf32, magnitude};
 use crate::plan::Edge;
 use crate::target::tensor_core::Format;
 
-/// What a lane has seen of numbers that the planes do not hold.
-pub(crate) struct Lost {
-    /// Bits; which of them count says [`Lost::counted`].
-    bits: Var,
-    /// Where the slices of a block tell one another, if there are several.
-    of_block: Option<Access>,
-    format: Format,
-}
-
-impl Lost {
+impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
-        let format = tiled.matrices.map_or(Format::Bf16, |of| of.counts.plan.format());
+        let format = tiled.mma.map_or(Format::Bf16, |of| of.counts.plan.format());
         b.comment("What the planes leave of numbers, as bits.");
         let bits = b.mut_("lost", Expr::U32(0));
         let of_block = tiled.slices.map(|_| {
@@ -36,7 +27,7 @@ impl Lost {
             let word =
                 b.shared("lost_of_block", Elem::U32, [], BufferLayout::row_major(0), meaning);
             let word = Access::new(word, []);
-            let first_thread = BlockTile::of(tiled).first_thread;
+            let first_thread = tiled.accumulator_tile().first_thread;
             b.if_(first_thread, |b| b.store(word.clone(), Expr::U32(0)));
             word
         });
@@ -84,7 +75,7 @@ impl Lost {
                     ["1 where two numbers of tf32 do not hold x but for rounding, else 0."];
                 b.function("rest", &meaning, &params, |b, params| {
                     let size = b.let_("size", magnitude(params[0].into()));
-                    held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
+                    is_held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
                 })
             }
         }
@@ -108,21 +99,22 @@ impl Lost {
 pub(crate) fn recompute(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
-    of: &WarpMatrices,
+    of: &WarpMma,
     acc: &Accumulators,
 ) {
-    let Some((matrices, lost)) =
-        acc.matrices().and_then(|matrices| matrices.lost.as_ref().map(|lost| (matrices, lost)))
+    let Some((mma, unrepresentable)) = acc
+        .mma()
+        .and_then(|mma| mma.unrepresentable.as_ref().map(|unrepresentable| (mma, unrepresentable)))
     else {
         return;
     };
-    let rest = lost.rest(b);
+    let rest = unrepresentable.rest(b);
     let format = of.counts.plan.format().name();
     b.comment(format!(
         "A number that PLANES of {format} do not hold, an infinity or a tiny one: its sums are made"
     ));
     b.comment("once more, as f32 makes them.");
-    let seen = lost.seen(b);
+    let seen = unrepresentable.seen(b);
     let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
     b.if_(seen, |b| {
         b.loop_("m", rolled(tiled.tm.into()), |b, m| {
@@ -146,7 +138,7 @@ pub(crate) fn recompute(
             over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
                 over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
                     let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
-                    let differs = lost.counted(left).any_bit();
+                    let differs = unrepresentable.counted(left).any_bit();
                     let own = i.clone().equals(m).and(differs);
                     // All terms are in the sum of the first slice: -0 adds nothing to it.
                     let sum = match tiled.slices {
@@ -156,7 +148,7 @@ pub(crate) fn recompute(
                             first.select(sum, Expr::F32(-0.0))
                         }
                     };
-                    b.if_(own, |b| b.store(matrices.place(&i, &n), sum));
+                    b.if_(own, |b| b.store(mma.place(&i, &n), sum));
                 });
             });
         });
@@ -164,7 +156,7 @@ pub(crate) fn recompute(
 }
 
 /// The row of A or column of B that stands for one which may lie past the edge.
-fn line(factor: &Factor, at: Expr) -> Expr {
+fn line(factor: &StagedFactor, at: Expr) -> Expr {
     let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
     edge::inside(edge, factor.origin + at, factor.extent)
 }

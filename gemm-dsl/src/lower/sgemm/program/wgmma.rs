@@ -2,23 +2,23 @@
 //! kernel in `f32` that computes it if planes do not hold all numbers. Without terms there is nothing to make planes of,
 //! and that kernel alone is launched.
 
-use super::super::{Given, has_planes_to_give, head, kernel, product};
+use super::{Bindings, accepts_splits};
 use crate::ir::contract::{Contract, Parameter};
-use crate::ir::program::{Fill, KernelId, Launch, Program, Slot, Step};
+use crate::ir::program::{KernelId, Launch, Program, Slot, Step, TempFill};
 use crate::ir::{
     Elem, Expr, Extent, IrError, KernelBuilder, Operand, Requirement, Source, VerifiedKernel,
     VerifiedProgram,
 };
-use crate::lower::sgemm::shared::problem::{Problem, Takes};
-use crate::lower::sgemm::shared::schedule::Origin;
-use crate::lower::sgemm::shared::tile::Frame;
-use crate::lower::sgemm::shared::unrepresentable;
-use crate::lower::sgemm::shared::unrepresentable::StandsIn;
-use crate::lower::sgemm::shared::{schedule, workspace};
-use crate::lower::sgemm::wgmma::row_scale;
-use crate::lower::sgemm::wgmma::row_scale::Greatest;
+use crate::lower::sgemm::kernel::{head, kernel};
+use crate::lower::sgemm::shared::frame::Frame;
+use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
+use crate::lower::sgemm::shared::schedule::{self, Origin};
+use crate::lower::sgemm::shared::unrepresentable::{self, Fallback};
+use crate::lower::sgemm::shared::workspace;
+use crate::lower::sgemm::simt::staged::product;
+use crate::lower::sgemm::wgmma::row_scale::{self, RowMax};
 use crate::lower::sgemm::wgmma::splits;
-use crate::plan::{SgemmPlan, Shape, TensorPlan};
+use crate::plan::{SgemmPlan, Shape, WgmmaPlan};
 
 /// What a plan breaks that takes no planes of the caller's.
 pub(crate) const GIVEN: &str = "only single products of warpgroups are given planes";
@@ -26,13 +26,16 @@ pub(crate) const GIVEN: &str = "only single products of warpgroups are given pla
 /// The steps of a product that is given so much.
 pub(crate) fn steps(
     program: &mut Program,
-    (plan, t): (&SgemmPlan, &TensorPlan),
-    Given { mut bind, mut extents, size: [m, n, depth], distinct, terms, kept }: Given,
+    plan: &SgemmPlan,
+    t: &WgmmaPlan,
+    bindings: Bindings,
 ) -> Result<Vec<Step>, IrError> {
+    let Bindings { mut bind, mut extents, size: [m, n, depth], distinct, terms, given } = bindings;
     extents.push((Extent::PITCH, splits::pitch(&depth)));
     let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
-    let planes = splits::slots(program, t, ([&m, &n], &depth), counts, kept);
-    bind.extend(workspace::PLANES.into_iter().zip(planes));
+    let splits =
+        splits::slots(program, t, splits::Lines { counts: [&m, &n], terms: &depth }, counts, given);
+    bind.extend(workspace::SPLITS.into_iter().zip(splits));
     if t.arith().is_emulation() {
         bind.extend(unrepresentable::slots(program));
     }
@@ -40,17 +43,17 @@ pub(crate) fn steps(
     if let Some(scalar) = plan.scalar_variant() {
         product.push(program.kernel(kernel(&scalar)?));
     }
-    let stand_in = program.kernel(in_f32(plan, t, kept)?);
+    let fallback = program.kernel(in_f32(plan, t, given)?);
     if t.arith().is_scaled() {
-        let slots = row_scale::slots(program, [&m, &n], counts, kept);
-        bind.extend(workspace::GREATEST.into_iter().zip(slots));
+        let slots = row_scale::slots(program, [&m, &n], counts, given);
+        bind.extend(workspace::ROW_MAX.into_iter().zip(slots));
     }
-    let before = match kept {
+    let before = match given {
         [true, true] => Vec::new(),
         _ => makers(program, plan, t)?,
     };
     // Whoever makes planes of one side finds no line of the other.
-    let one_side = kept.iter().position(|is_kept| *is_kept).filter(|_| !before.is_empty());
+    let one_side = given.iter().position(|is_given| *is_given).filter(|_| !before.is_empty());
     let own = one_side.map(|nth| {
         let (mut bind, mut extents) = (bind.clone(), extents.clone());
         let nothing = without_lines(program, t, nth, &depth);
@@ -66,12 +69,12 @@ pub(crate) fn steps(
     let launch = |choose| launch(program, choose, &bind, &extents);
     then.push(launch(product));
     // Where all planes are given they hold all numbers.
-    if t.arith().is_emulation() && kept != [true, true] {
-        then.push(launch(vec![stand_in]));
+    if t.arith().is_emulation() && given != [true, true] {
+        then.push(launch(vec![fallback]));
     }
     // Of a matrix without elements no plane is made, nor is one of the other needed.
     let cond = terms.gt(0u64).and(m.gt(0u64)).and(n.gt(0u64));
-    Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![stand_in])] }])
+    Ok(vec![Step::If { cond, then, otherwise: vec![launch(vec![fallback])] }])
 }
 
 /// The program that makes the planes of B, for products of the same arithmetic: it is given B and gives its planes; where
@@ -80,21 +83,21 @@ pub(crate) fn steps(
 ///
 /// # Errors
 /// A plan of no warpgroups, or of a batch; a kernel that breaks a rule of the IR: a mistake of this module.
-pub fn planes_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
-    let Some(t) = plan.shape().tensor().filter(|_| has_planes_to_give(plan)) else {
+pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
+    let Some(t) = plan.shape().wgmma().filter(|_| accepts_splits(plan)) else {
         return Err(IrError { kernel: plan.kernel_name(), rule: GIVEN.into() });
     };
     let mut program = Program::default();
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
     let b = program.input("b", Elem::F32, [k.clone(), n.clone()]);
-    let planes = program.output("planes", t.elem(), splits::dims(t, &n, &k, None));
-    let mut bind = vec![(Operand::Input(1), b), (workspace::PLANES[1], planes)];
+    let splits = program.output("planes", t.elem(), splits::dims(t, &n, &k, None));
+    let mut bind = vec![(Operand::Input(1), b), (workspace::SPLITS[1], splits)];
     if t.arith().is_emulation() {
-        bind.push((workspace::LOST, program.in_out("lost", Elem::U32, [1u64.into()])));
+        bind.push((workspace::UNREPRESENTABLE, program.in_out("lost", Elem::U32, [1u64.into()])));
     }
     if t.arith().is_scaled() {
-        let greatest = program.in_out("greatest", Elem::U32, [n.clone()]);
-        bind.push((workspace::GREATEST[1], greatest));
+        let row_max = program.in_out("greatest", Elem::U32, [n.clone()]);
+        bind.push((workspace::ROW_MAX[1], row_max));
     }
     bind.extend(without_lines(&mut program, t, 0, &k));
     let pitch = splits::pitch(&k);
@@ -110,32 +113,32 @@ pub fn planes_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 fn makers(
     program: &mut Program,
     plan: &SgemmPlan,
-    t: &TensorPlan,
+    t: &WgmmaPlan,
 ) -> Result<Vec<KernelId>, IrError> {
-    let greatest = t.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
-    let kernels = greatest.into_iter().chain([splits::kernel(plan, t)?]);
+    let row_max = t.arith().is_scaled().then(|| row_scale::kernel(plan)).transpose()?;
+    let kernels = row_max.into_iter().chain([splits::kernel(plan, t)?]);
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 
 /// What stands for A, 0, or B, 1, and its planes, where it has no lines.
 fn without_lines(
     program: &mut Program,
-    t: &TensorPlan,
+    t: &WgmmaPlan,
     nth: usize,
     terms: &Expr,
 ) -> Vec<(Operand, Slot)> {
     let none = || Expr::U64(0);
     let matrix = [[none(), terms.clone()], [terms.clone(), none()]][nth].clone();
     let mut slots = vec![
-        (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, Fill::Kept)),
+        (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, TempFill::Kept)),
         (
-            workspace::PLANES[nth],
+            workspace::SPLITS[nth],
             program.temp("no planes", t.elem(), splits::dims(t, &none(), terms, None)),
         ),
     ];
     if t.arith().is_scaled() {
-        let greatest = program.temp_of("no lines", Elem::U32, [none()], Fill::Kept);
-        slots.push((workspace::GREATEST[nth], greatest));
+        let row_max = program.temp_of("no lines", Elem::U32, [none()], TempFill::Kept);
+        slots.push((workspace::ROW_MAX[nth], row_max));
     }
     slots
 }
@@ -162,7 +165,7 @@ fn launch(
 }
 
 /// The kernel in `f32`, for whatever shapes and addresses.
-fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedKernel, IrError> {
+fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedKernel, IrError> {
     let name = format!("{}_f32", plan.kernel_name());
     let own = plan.in_f32().map_err(|faults| IrError {
         kernel: name.clone(),
@@ -170,7 +173,7 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedK
     })?;
     let mut b = KernelBuilder::new(name.clone());
     head(&mut b, &own);
-    let problem = Problem::declare(&mut b, &own, Takes::All);
+    let problem = GemmProblem::declare(&mut b, &own, TakenMatrices::All);
     if !plan.guarded() {
         // Whether M and N are accepted does not depend on whether there are terms.
         let (rows, cols) = plan.cluster_tile();
@@ -194,16 +197,16 @@ fn in_f32(plan: &SgemmPlan, t: &TensorPlan, kept: [bool; 2]) -> Result<VerifiedK
     }
     b.title("Stands in for tensor cores where planes do not hold all numbers.");
     let blocks = schedule::tiles_of(&own, &problem);
-    let stands_in = StandsIn::parameters(&mut b);
-    let found = kept.map(|is_kept| !is_kept && t.arith().is_scaled());
+    let fallback = Fallback::parameters(&mut b);
+    let found = given.map(|is_given| !is_given && t.arith().is_scaled());
     let origin = found.contains(&true).then(|| {
         let problem = problem.with_distinct(&mut b);
-        let greatest = Greatest::of(&mut b, &problem, found);
+        let row_max = RowMax::declare(&mut b, &problem, found);
         let origin = frame.own_origin(&mut b);
-        greatest.reset(&mut b, &problem, &origin, ([frame.bm, frame.bn], frame.threads));
+        row_max.reset(&mut b, &problem, &origin, [frame.bm, frame.bn], frame.threads);
         origin
     });
-    stands_in.run(&mut b, (problem.k.into(), blocks), |b| {
+    fallback.run(&mut b, problem.k.into(), blocks, |b| {
         let origin = origin.unwrap_or_else(|| frame.own_origin(b));
         tile(b, origin);
     });

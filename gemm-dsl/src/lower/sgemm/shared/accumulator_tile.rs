@@ -1,20 +1,19 @@
 //! The tile of C of a block, as its threads hold it when all is summed: what those who take it to C, or leave it for
 //! another block, know of the kernel.
 
-use super::problem::Problem;
-use super::schedule::{Origin, Part, Ranges};
+use super::problem::GemmProblem;
+use super::schedule::{BlockProduct, KRanges, Origin};
 use super::stream_k::Segment;
-use super::tile::{Elements, Tiled};
-use crate::ir::{Const, Expr, KernelBuilder, Var};
-use crate::lower::sgemm::shared::split_k::Held;
+use crate::ir::{Const, Expr, KernelBuilder};
+use crate::lower::sgemm::shared::elements::Elements;
 use crate::lower::tickets;
 use crate::plan::{EpiloguePlan, SgemmPlan};
 
 /// The tile of C of a block.
-pub(crate) struct BlockTile<'p> {
+pub(crate) struct AccumulatorTile<'p> {
     pub plan: &'p SgemmPlan,
     pub epilogue: EpiloguePlan,
-    pub problem: Problem,
+    pub problem: GemmProblem,
     pub origin: Origin,
     /// Its rows and its columns.
     pub bm: Expr,
@@ -23,10 +22,10 @@ pub(crate) struct BlockTile<'p> {
     pub rows: Elements,
     pub cols: Elements,
     /// The number of this thread's part among those of the block, and how many there are.
-    pub holder: Expr,
-    pub holders: Expr,
+    pub epilogue_thread: Expr,
+    pub epilogue_threads: Expr,
     /// Whether this thread holds a part, where not all do.
-    pub holds: Option<Expr>,
+    pub in_epilogue: Option<Expr>,
     /// The number of this thread among all of the block, and how many there are.
     pub thread: (Expr, Expr),
     /// Whether this is the first thread of the block.
@@ -35,56 +34,36 @@ pub(crate) struct BlockTile<'p> {
     pub meet: Option<u32>,
 }
 
+/// The sums of a block: how many a thread holds, and how many threads hold some.
+pub(crate) struct AccumulatorCounts {
+    pub places: Expr,
+    pub epilogue_threads: Expr,
+    /// Whether these are all threads.
+    pub by_all: bool,
+}
+
 /// The part of its tile that a block sums, where others sum the rest.
-pub(crate) enum Parts {
+pub(crate) enum TileParts {
     /// One of the ranges of K, each of a block.
-    Ranges(Ranges),
+    Ranges(KRanges),
     /// As much as belongs to an even share.
     Segment(Segment),
 }
 
-impl<'p> BlockTile<'p> {
-    /// Of a block that stages its operands: each thread of the first slice holds a part.
-    pub fn of(tiled: &Tiled<'p>) -> Self {
-        let is_zero = |var: Var| Expr::from(var).equals(0);
-        let first_slice = tiled.slices.map(|slices| is_zero(slices.of_block.slice));
-        let product = tiled.part.map(|part| is_zero(part.product));
-        let first = first_slice.iter().cloned().chain(product);
-        Self {
-            plan: tiled.plan,
-            epilogue: tiled.t.epilogue(),
-            problem: tiled.problem,
-            origin: tiled.origin,
-            bm: tiled.bm.into(),
-            bn: tiled.bn.into(),
-            rows: tiled.rows,
-            cols: tiled.cols,
-            holder: match tiled.part {
-                None => tiled.holder.into(),
-                Some(part) => part.product * tiled.holders + tiled.holder,
-            },
-            holders: all_holders(tiled.holders, tiled.part),
-            thread: match tiled.part {
-                None => (tiled.tid.into(), tiled.threads.into()),
-                Some(part) => {
-                    (part.product * tiled.threads + tiled.tid, part.products * tiled.threads)
-                }
-            },
-            first_thread: first.fold(is_zero(tiled.holder), Expr::and),
-            holds: first_slice,
-            meet: None,
-        }
-    }
-
+impl<'p> AccumulatorTile<'p> {
     /// A barrier of all threads that know of the tile.
     pub fn barrier(&self, b: &mut KernelBuilder) {
         tickets::barrier(b, self.meet);
     }
 
     /// What its threads hold.
-    pub fn held(&self) -> Held {
+    pub fn accumulators(&self) -> AccumulatorCounts {
         let places = self.rows.name * self.cols.name;
-        Held { places, holders: self.holders.clone(), by_all: self.holds.is_none() }
+        AccumulatorCounts {
+            places,
+            epilogue_threads: self.epilogue_threads.clone(),
+            by_all: self.in_epilogue.is_none(),
+        }
     }
 
     /// A thread's elements, along the rows and along the columns.
@@ -95,20 +74,25 @@ impl<'p> BlockTile<'p> {
     /// Where a thread's sum of its element (m, n) lies in an array of all sums of the block: by the place in a thread,
     /// and of each place thread by thread, so that neighbours write and read neighbours.
     pub fn place(&self, m: &Expr, n: &Expr) -> Expr {
-        (m.clone() * self.cols.name + n.clone()) * self.holders.clone() + self.holder.clone()
+        (m.clone() * self.cols.name + n.clone()) * self.epilogue_threads.clone()
+            + self.epilogue_thread.clone()
     }
 
     /// Does something by the threads that hold parts.
-    pub fn by_holders(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder)) {
-        match &self.holds {
+    pub fn by_epilogue_threads(
+        &self,
+        b: &mut KernelBuilder,
+        body: impl FnOnce(&mut KernelBuilder),
+    ) {
+        match &self.in_epilogue {
             None => body(b),
-            Some(holds) => b.if_(holds.clone(), body),
+            Some(in_epilogue) => b.if_(in_epilogue.clone(), body),
         }
     }
 }
 
 /// The threads that hold sums of a product, all products' together.
-pub(crate) fn all_holders(of_product: Const, part: Option<Part>) -> Expr {
+pub(crate) fn all_epilogue_threads(of_product: Const, part: Option<BlockProduct>) -> Expr {
     match part {
         None => of_product.into(),
         Some(part) => part.products * of_product,

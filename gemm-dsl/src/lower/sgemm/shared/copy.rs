@@ -11,15 +11,15 @@ pub(crate) struct TileCopy {
     plan: OperandPlan,
     /// Accesses of a thread.
     pub count: Const,
-    pub places: Places,
+    pub places: CopyPlaces,
     /// Its only access, where a thread makes just one: the places are named once and for all.
-    pub only: Option<Place>,
+    pub only: Option<CopyPlace>,
 }
 
 /// Where the accesses of a thread lie: the plan's [`Walk`] in the names of the text. A line of the
 /// tile is a run of neighbours in memory: which line, and where along it.
 #[derive(Clone, Debug)]
-pub(crate) enum Places {
+pub(crate) enum CopyPlaces {
     Lines { line: Var, along: Var, step: Const },
     Groups { line: Var, along: Var, step: Const, passes: Const },
     Linear { tid: Var, threads: Const, per_line: Expr, total: Const, exact: bool },
@@ -27,7 +27,7 @@ pub(crate) enum Places {
 
 /// One access of a thread: its number and its place in the tile.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct CopyPlace {
     pub i: Expr,
     /// Its first element, along the axis that the operand shares with C.
     pub free: Expr,
@@ -38,18 +38,18 @@ pub(crate) struct Place {
     exists: Option<Expr>,
 }
 
-impl Place {
+impl CopyPlace {
     /// Where element `lane` of the access lies: along the free axis, and along K.
-    pub fn lane(&self, lane: i32) -> (Expr, Expr) {
+    pub fn lane(&self, lane: i32) -> [Expr; 2] {
         match self.contiguous {
-            Axis::K => (self.free.clone(), self.k.clone() + lane),
-            Axis::M | Axis::N => (self.free.clone() + lane, self.k.clone()),
+            Axis::K => [self.free.clone(), self.k.clone() + lane],
+            Axis::M | Axis::N => [self.free.clone() + lane, self.k.clone()],
         }
     }
 }
 
 /// Which of its accesses a thread makes now.
-pub(crate) enum Share {
+pub(crate) enum CopyShare {
     /// All.
     All,
     /// Part `k` of `parts`, for copies that are spread over the steps of a tile.
@@ -73,7 +73,7 @@ fn names(plan: &OperandPlan) -> [&'static str; 2] {
 
 /// The threads of a block, and the constants that name the tile's extents.
 #[derive(Clone, Copy)]
-pub(crate) struct Extents {
+pub(crate) struct CopyExtents {
     pub tid: Var,
     pub threads: Const,
     pub free: Const,
@@ -87,9 +87,9 @@ impl TileCopy {
         b: &mut KernelBuilder,
         plan: OperandPlan,
         other: OperandPlan,
-        of: Extents,
+        of: CopyExtents,
     ) -> Self {
-        let (count, places) = Declare { plan: &plan, other: &other, of }.places(b);
+        let (count, places) = CopyDeclaration { plan: &plan, other: &other, of }.places(b);
         let mut copy = Self { plan, count, places, only: None };
         if plan.accesses() == 1 {
             copy.only = Some(copy.place(b, 0.into()));
@@ -98,13 +98,13 @@ impl TileCopy {
     }
 }
 
-struct Declare<'p> {
+struct CopyDeclaration<'p> {
     plan: &'p OperandPlan,
     other: &'p OperandPlan,
-    of: Extents,
+    of: CopyExtents,
 }
 
-impl Declare<'_> {
+impl CopyDeclaration<'_> {
     fn constant(
         &self,
         b: &mut KernelBuilder,
@@ -116,9 +116,9 @@ impl Declare<'_> {
     }
 
     /// The number of accesses, and where they lie.
-    fn places(&self, b: &mut KernelBuilder) -> (Const, Places) {
+    fn places(&self, b: &mut KernelBuilder) -> (Const, CopyPlaces) {
         let (plan, letter) = (self.plan, self.plan.letter());
-        let Extents { tid, threads, free, depth } = self.of;
+        let CopyExtents { tid, threads, free, depth } = self.of;
         let (lines, line) =
             if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
         let unit = if plan.width() == 4 { "vectors" } else { "elements" };
@@ -143,7 +143,7 @@ impl Declare<'_> {
                 ));
                 let line = b.let_(&line_name, tid / group);
                 let along = b.let_(&along_name, tid % group);
-                (count, Places::Groups { line, along, step, passes })
+                (count, CopyPlaces::Groups { line, along, step, passes })
             }
             Walk::Lines { .. } => {
                 let meaning = match plan.lines_are_rows() {
@@ -165,13 +165,13 @@ impl Declare<'_> {
                 }
                 let line = b.let_(&line_name, tid / per_line.clone());
                 let along = b.let_(&along_name, tid % per_line * width);
-                (count, Places::Lines { line, along, step })
+                (count, CopyPlaces::Lines { line, along, step })
             }
             Walk::Linear { exact, .. } => {
                 let total = self.constant(b, "TOTAL", lines * per_line.clone(), units);
                 let count = if exact { total / threads } else { (total + threads - 1) / threads };
                 let count = self.constant(b, "COPIES", count, per_thread);
-                (count, Places::Linear { tid, threads, per_line, total, exact })
+                (count, CopyPlaces::Linear { tid, threads, per_line, total, exact })
             }
         }
     }
@@ -182,19 +182,19 @@ impl TileCopy {
     pub fn each(
         &self,
         b: &mut KernelBuilder,
-        share: &Share,
-        body: impl FnOnce(&mut KernelBuilder, Place),
+        share: &CopyShare,
+        body: impl FnOnce(&mut KernelBuilder, CopyPlace),
     ) {
-        let at = |b: &mut KernelBuilder, place: Place| match place.exists.clone() {
+        let at = |b: &mut KernelBuilder, place: CopyPlace| match place.exists.clone() {
             None => body(b, place),
             Some(exists) => b.if_(exists, |b| body(b, place)),
         };
         let (from, to, unroll) = match (share, &self.only) {
-            (Share::All, Some(place)) => return at(b, place.clone()),
-            (Share::All, None) => {
+            (CopyShare::All, Some(place)) => return at(b, place.clone()),
+            (CopyShare::All, None) => {
                 (0.into(), self.count.into(), self.plan.unroll().map_or(Unroll::Full, Unroll::By))
             }
-            (Share::Part { k: part, parts }, _) => {
+            (CopyShare::Part { k: part, parts }, _) => {
                 (self.count * *part / *parts, self.count * (*part + 1) / *parts, Unroll::Full)
             }
         };
@@ -205,7 +205,7 @@ impl TileCopy {
     }
 
     /// Names the place of access `i`.
-    fn place(&self, b: &mut KernelBuilder, i: Expr) -> Place {
+    fn place(&self, b: &mut KernelBuilder, i: Expr) -> CopyPlace {
         // An only access is named beside that of the other operand, so its names tell them apart.
         let only = i == Expr::I32(0);
         let [line_name, along_name] = names(&self.plan).map(|name| match only {
@@ -214,18 +214,20 @@ impl TileCopy {
         });
         let mut exists = None;
         let (line, along): (Expr, Expr) = match &self.places {
-            Places::Lines { line, along, .. } | Places::Groups { line, along, .. } if only => {
+            CopyPlaces::Lines { line, along, .. } | CopyPlaces::Groups { line, along, .. }
+                if only =>
+            {
                 ((*line).into(), (*along).into())
             }
-            Places::Lines { line, along, step } => {
+            CopyPlaces::Lines { line, along, step } => {
                 (b.let_(&line_name, *line + i.clone() * *step).into(), (*along).into())
             }
-            Places::Groups { line, along, step, passes } => {
+            CopyPlaces::Groups { line, along, step, passes } => {
                 let line = b.let_(&line_name, *line + i.clone() % *passes * *step).into();
                 let along = b.let_(&along_name, *along + i.clone() / *passes * GROUP as i32);
                 (line, along.into())
             }
-            Places::Linear { tid, threads, per_line, total, exact } => {
+            CopyPlaces::Linear { tid, threads, per_line, total, exact } => {
                 let name = if only { name_of(&self.plan, "index") } else { "index".to_owned() };
                 let index = b.let_(&name, *tid + i.clone() * *threads);
                 exists = (!exact).then(|| Expr::from(index).lt(*total));
@@ -236,6 +238,6 @@ impl TileCopy {
         };
         let contiguous = self.plan.contiguous();
         let (free, depth) = if contiguous == Axis::K { (line, along) } else { (along, line) };
-        Place { i, free, k: depth, contiguous, exists }
+        CopyPlace { i, free, k: depth, contiguous, exists }
     }
 }

@@ -6,7 +6,7 @@
 //! copy can fill with +0 only; there the fill comes before the terms, and +0 + +0 is the +0 that a sum
 //! starts from.
 
-use super::tile::{Factor, Tiled};
+use super::tile::{StagedFactor, Tiled};
 use crate::ir::{Expr, KernelBuilder, Scalar};
 use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
@@ -76,7 +76,7 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
 }
 
 /// Which row of A or column of B is read for element `at` of the tile.
-pub(crate) fn clamped(factor: &Factor, at: Expr) -> Expr {
+pub(crate) fn clamped(factor: &StagedFactor, at: Expr) -> Expr {
     inside(factor.plan.edge(), factor.origin + at, factor.extent)
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn inside(edge: Edge, at: Expr, extent: Scalar) -> Expr {
 
 /// As [`clamped`], of elements that lie next to one another: what neighbours read past the edge are neighbours too.
 /// One element that many lanes copy asynchronously, each to a place of its own, would take a turn for each of them.
-pub(crate) fn wrapped(factor: &Factor, at: Expr) -> Expr {
+pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     let extent = Expr::from(factor.extent);
     let whole = match factor.plan.edge() {
         Edge::Exact => return factor.origin + at,

@@ -1,19 +1,57 @@
 //! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a kernel whose
-//! threads hold tiles of C it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
+//! threads hold tiles of C it alone knows C; `naive` stores what [`EpilogueExpression`] makes of a sum by itself.
 
+use super::accumulators::Accumulators;
+use super::intra_block_reduction::HandedOver;
+use super::loops::over;
+use super::split_k::SplitK;
 use crate::ir::{Access, BufferId, BufferLayout, Elem, Expr, For, KernelBuilder, Unroll};
-use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
-use crate::lower::sgemm::shared::epilogue_args::{Line, Operands};
-use crate::lower::sgemm::shared::epilogue_expression::Finish;
-use crate::lower::sgemm::simt::fragment::{Accumulators, over};
+use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
+use crate::lower::sgemm::shared::epilogue_args::{ArgLine, Element, EpilogueArgs};
+use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
+
+/// The accumulators of a block's threads, and those that its other slices have handed over.
+pub(crate) struct BlockSums {
+    pub acc: Accumulators,
+    pub others: Option<HandedOver>,
+}
+
+/// Takes the sums of a block to C, with those that slices have handed over, or leaves them for another block.
+pub(crate) fn finish_block(
+    b: &mut KernelBuilder,
+    block: &AccumulatorTile<'_>,
+    parts: Option<TileParts>,
+    split: Option<&SplitK>,
+    sums: BlockSums,
+    finish: &EpilogueExpression<'_>,
+) {
+    let BlockSums { acc, others } = sums;
+    let add = |b: &mut KernelBuilder| {
+        if let Some(others) = &others {
+            others.add(b, block, &acc);
+        }
+    };
+    match split.zip(parts) {
+        None => block.by_epilogue_threads(b, |b| {
+            add(b);
+            store(b, block, &acc, finish);
+        }),
+        Some((split, parts)) => {
+            if others.is_some() {
+                block.by_epilogue_threads(b, add);
+            }
+            split.gather(b, block, &parts, acc, |b, all| store(b, block, all, finish));
+        }
+    }
+}
 
 /// Writes the elements of C that exist.
 pub(crate) fn store(
     b: &mut KernelBuilder,
-    block: &BlockTile<'_>,
+    block: &AccumulatorTile<'_>,
     acc: &Accumulators,
-    finish: &Finish<'_>,
+    finish: &EpilogueExpression<'_>,
 ) {
     match block.origin.nth.zip(block.problem.batch) {
         None => tile(b, block, acc, finish),
@@ -24,7 +62,12 @@ pub(crate) fn store(
 }
 
 /// Writes those of a product that there is.
-fn tile(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+fn tile(
+    b: &mut KernelBuilder,
+    block: &AccumulatorTile<'_>,
+    acc: &Accumulators,
+    finish: &EpilogueExpression<'_>,
+) {
     let plan = block.epilogue;
     if plan.waiting() > 0 {
         return looped(b, block, acc, finish);
@@ -55,20 +98,20 @@ fn tile(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish
 
 /// What a thread stores.
 struct Outputs<'a> {
-    block: &'a BlockTile<'a>,
-    finish: &'a Finish<'a>,
+    block: &'a AccumulatorTile<'a>,
+    finish: &'a EpilogueExpression<'a>,
     guards: bool,
 }
 
 /// A row of C, and the operands as far as they have been read for it.
-struct Row {
+struct OutputRow {
     row: Expr,
-    operands: Operands,
+    operands: EpilogueArgs,
 }
 
 /// Sums of adjacent outputs: the number of the first among the columns of the thread, its column of C,
 /// and each sum.
-struct Sums {
+struct OutputSums {
     n: Expr,
     col: Expr,
     each: Vec<Expr>,
@@ -78,9 +121,9 @@ struct Sums {
 
 fn outputs(
     b: &mut KernelBuilder,
-    block: &BlockTile<'_>,
+    block: &AccumulatorTile<'_>,
     acc: &Accumulators,
-    finish: &Finish<'_>,
+    finish: &EpilogueExpression<'_>,
     guards: bool,
 ) {
     let p = &block.problem;
@@ -96,21 +139,26 @@ fn outputs(
         let row = b.let_("row", block.origin.row + block.rows.element(m.clone()));
         guarded(b, guards, Expr::from(row).lt(p.m), |b| {
             let operands = operands.row(b, &row.into());
-            let row = Row { row: row.into(), operands };
+            let row = OutputRow { row: row.into(), operands };
             if block.epilogue.width() == 4 {
                 over(b, "v", block.cols.name / 4, block.cols.count / 4, |b, v| {
                     let col = b.let_("col", block.origin.col + block.cols.vector(v.clone()));
                     let n = v * 4;
                     let each = (0..4).map(|j| acc.value(&m, &(n.clone() + j))).collect();
                     let whole = Some(acc.vector(&m, &n));
-                    outputs.vector(b, &row, &Sums { n, col: col.into(), each, whole });
+                    outputs.vector(b, &row, &OutputSums { n, col: col.into(), each, whole });
                 });
             } else {
                 over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
                     let col = b.let_("col", block.origin.col + block.cols.element(n.clone()));
                     guarded(b, guards, Expr::from(col).lt(p.n), |b| {
                         let each = vec![acc.value(&m, &n)];
-                        outputs.one(b, &row, 0, &Sums { n, col: col.into(), each, whole: None });
+                        outputs.one(
+                            b,
+                            &row,
+                            0,
+                            &OutputSums { n, col: col.into(), each, whole: None },
+                        );
                     });
                 });
             }
@@ -120,7 +168,12 @@ fn outputs(
 
 /// The same in a loop that is not written out, for an epilogue of much code: some rows of sums at a time
 /// wait in shared memory, where an index need not be known to the compiler.
-fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+fn looped(
+    b: &mut KernelBuilder,
+    block: &AccumulatorTile<'_>,
+    acc: &Accumulators,
+    finish: &EpilogueExpression<'_>,
+) {
     let (p, plan) = (&block.problem, block.epilogue);
     let guards = plan.guards() != Guards::None;
     let meaning = "rows of a thread whose sums wait at once";
@@ -133,10 +186,10 @@ fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, fini
     let stored = if width == 4 { "vectors" } else { "sums" };
     let meaning = format!("{stored} of a thread that wait at once");
     let all = b.constant("SUMS", rows * per_row.clone(), meaning);
-    let dims = [all.into(), block.holders.clone() * width as i32];
+    let dims = [all.into(), block.epilogue_threads.clone() * width as i32];
     let meaning = "sums that wait, each where its own thread alone looks";
     let sums = b.shared("sums", Elem::F32, dims, BufferLayout::row_major(2), meaning);
-    let own: Expr = block.holder.clone() * width as i32;
+    let own: Expr = block.epilogue_thread.clone() * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);
         if width == 4 { at.vector() } else { at }
@@ -175,13 +228,13 @@ fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, fini
             let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
                 let operands = finish.operands.row(b, &row.into());
-                let row = Row { row: row.into(), operands };
+                let row = OutputRow { row: row.into(), operands };
                 let sum = Expr::from(b.let_("sum", at(i.into()).load()));
                 let each = match width {
                     4 => (0..4).map(|j| sum.clone().lane(j)).collect(),
                     _ => vec![sum],
                 };
-                let sums = Sums { n, col, each, whole: None };
+                let sums = OutputSums { n, col, each, whole: None };
                 match width {
                     4 => outputs.vector(b, &row, &sums),
                     _ => outputs.one(b, &row, 0, &sums),
@@ -194,8 +247,8 @@ fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, fini
 /// Reads what operands hold for the columns of the thread that exist.
 fn columns(
     b: &mut KernelBuilder,
-    block: &BlockTile<'_>,
-    arrays: &[(Line, BufferId)],
+    block: &AccumulatorTile<'_>,
+    arrays: &[(ArgLine, BufferId)],
     guards: bool,
 ) {
     let (p, plan) = (&block.problem, block.epilogue);
@@ -223,22 +276,24 @@ fn columns(
 
 impl Outputs<'_> {
     /// One output.
-    fn one(&self, b: &mut KernelBuilder, row: &Row, j: usize, sums: &Sums) {
+    fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
-        let held = row.operands.rest(b, (&row.row, &col), n, false);
-        let value = self.finish.value(sums.each[j].clone(), (&row.row, &col), (&held, 0));
+        let held = row.operands.rest(b, Element { row: &row.row, col: &col }, n, false);
+        let value =
+            self.finish.value(sums.each[j].clone(), Element { row: &row.row, col: &col }, &held, 0);
         b.store(self.block.problem.c().at(row.row.clone(), col), value);
     }
 
     /// Four adjacent outputs of a row.
-    fn four(&self, b: &mut KernelBuilder, row: &Row, sums: &Sums) {
-        let held = row.operands.rest(b, (&row.row, &sums.col), sums.n.clone(), true);
+    fn four(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
+        let held =
+            row.operands.rest(b, Element { row: &row.row, col: &sums.col }, sums.n.clone(), true);
         let values = match &sums.whole {
             Some(whole) if self.finish.is_identity() => whole.clone(),
             _ => {
                 let value = |j: usize| {
                     let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
-                    self.finish.value(sum, (&row.row, &col), (&held, j))
+                    self.finish.value(sum, Element { row: &row.row, col: &col }, &held, j)
                 };
                 Expr::Pack((0..4).map(value).collect())
             }
@@ -247,7 +302,7 @@ impl Outputs<'_> {
     }
 
     /// Four adjacent outputs of a row, as far as they exist.
-    fn vector(&self, b: &mut KernelBuilder, row: &Row, sums: &Sums) {
+    fn vector(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
             // A vector lies in C as a whole or not at all.

@@ -1,8 +1,8 @@
 //! What a product reads beside its sums, the operands of its spec and C in place: how they are declared, and
 //! when a thread reads which. What belongs to its columns may be read before all else, what belongs to a row
-//! before the row's sums; the rest is read for each store, and then there is a [`Held`], which has all.
+//! before the row's sums; the rest is read for each store, and then there is a [`LoadedArgs`], which has all.
 
-use super::problem::{Matrix, Problem, batched};
+use super::problem::{GemmProblem, Matrix, batched};
 use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, joined,
 };
@@ -11,31 +11,31 @@ use crate::spec::{Along, SgemmOperand, SgemmSpec, Slot};
 
 /// What is read beside the sums, as far as a thread has read it: the spec's operands in their order, then C.
 #[derive(Clone)]
-pub(crate) struct Operands(Vec<Beside>);
+pub(crate) struct EpilogueArgs(Vec<EpilogueArg>);
 
 #[derive(Clone)]
-struct Beside {
+struct EpilogueArg {
     name: String,
     /// What a thread's own part of it is called.
     own: String,
-    value: Value,
+    value: ArgSource,
 }
 
 /// One of the operands, or C.
 #[derive(Clone, Copy)]
-pub(crate) struct Nth(usize);
+pub(crate) struct ArgIndex(usize);
 
 /// Where the value for a sum is.
 #[derive(Clone)]
-enum Value {
+enum ArgSource {
     /// It is passed by value.
     Number(Scalar),
     /// In memory, an element for each column of C.
-    Column(Line),
+    Column(ArgLine),
     /// In an array of registers, an element for each column of the thread.
     Kept(BufferId),
     /// In memory, an element for each row.
-    Row(Line),
+    Row(ArgLine),
     /// It has been read, for all sums of a row.
     OfRow(Expr),
     /// In memory, an element for each element; where it is read under a condition only, 0 stands for it elsewhere.
@@ -44,9 +44,9 @@ enum Value {
 
 /// What has an element for each column or row of C, of a batch the same for all products.
 #[derive(Clone, Copy)]
-pub(crate) struct Line(BufferId);
+pub(crate) struct ArgLine(BufferId);
 
-impl Line {
+impl ArgLine {
     pub(crate) fn at(&self, i: impl Into<Expr>) -> Access {
         Access::new(self.0, [i.into()])
     }
@@ -61,9 +61,9 @@ fn called(what: &str, name: &str, nth: usize) -> String {
     }
 }
 
-impl Operands {
+impl EpilogueArgs {
     /// Declares the parameters behind those of the product, and what a launch must satisfy for them.
-    pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Self {
+    pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Self {
         let spec = plan.spec();
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() == 4);
         let declared = spec.operands().into_iter().map(|operand| {
@@ -71,36 +71,36 @@ impl Operands {
                 Slot::Number(nth) => {
                     let number = b.scalar(&operand.name, Ty::F32, Source::Argument(nth));
                     b.named_by_user();
-                    (Value::Number(number), String::new())
+                    (ArgSource::Number(number), String::new())
                 }
                 Slot::Array(nth) => {
-                    let value = array(b, (spec, problem), &operand, (nth, vectors));
+                    let value = array(b, plan, problem, &operand, vectors);
                     (value, called("own", &operand.name, nth))
                 }
             };
-            Beside { name: operand.name.into_owned(), own, value }
+            EpilogueArg { name: operand.name.into_owned(), own, value }
         });
         let mut operands = Self(declared.collect());
         if spec.reads_c() {
             // For beta alone it is read only where that counts.
             let beta = match operands.named(SgemmSpec::BETA) {
-                Some((_, Value::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
+                Some((_, ArgSource::Number(beta))) if spec.scaled && !spec.names_c() => Some(*beta),
                 _ => None,
             };
             let when = beta.map(|beta| Expr::from(beta).differs(Expr::F32(0.0)));
-            let value = Value::Element(problem.c(), when);
-            operands.0.push(Beside { name: C.into(), own: "own_c".into(), value });
+            let value = ArgSource::Element(problem.c(), when);
+            operands.0.push(EpilogueArg { name: C.into(), own: "own_c".into(), value });
         }
         operands
     }
 
-    fn named(&self, name: &str) -> Option<(Nth, &Value)> {
+    fn named(&self, name: &str) -> Option<(ArgIndex, &ArgSource)> {
         let nth = self.0.iter().position(|beside| beside.name == name)?;
-        Some((Nth(nth), &self.0[nth].value))
+        Some((ArgIndex(nth), &self.0[nth].value))
     }
 
     /// The one that the spec names so; C is `c`.
-    pub(crate) fn nth(&self, name: &str) -> Nth {
+    pub(crate) fn nth(&self, name: &str) -> ArgIndex {
         let found = self.named(name);
         found.map_or_else(|| unreachable!("declare: `{name}` is there"), |(nth, _)| nth)
     }
@@ -111,19 +111,19 @@ impl Operands {
         &self,
         b: &mut KernelBuilder,
         count: Expr,
-        fill: impl FnOnce(&mut KernelBuilder, &[(Line, BufferId)]),
+        fill: impl FnOnce(&mut KernelBuilder, &[(ArgLine, BufferId)]),
     ) -> Self {
-        if !self.0.iter().any(|beside| matches!(beside.value, Value::Column(_))) {
+        if !self.0.iter().any(|beside| matches!(beside.value, ArgSource::Column(_))) {
             return self.clone();
         }
         b.comment("What the epilogue reads along the columns of this thread.");
         let mut filled = Vec::new();
         let mut read = self.clone();
         for beside in &mut read.0 {
-            if let Value::Column(memory) = beside.value {
+            if let ArgSource::Column(memory) = beside.value {
                 let kept = b.registers(&beside.own, Elem::F32, [count.clone()], "");
                 filled.push((memory, kept));
-                beside.value = Value::Kept(kept);
+                beside.value = ArgSource::Kept(kept);
             }
         }
         fill(b, &filled);
@@ -134,9 +134,9 @@ impl Operands {
     pub(crate) fn row(&self, b: &mut KernelBuilder, row: &Expr) -> Self {
         let mut read = self.clone();
         for beside in &mut read.0 {
-            if let Value::Row(memory) = beside.value {
+            if let ArgSource::Row(memory) = beside.value {
                 let own = b.let_(&beside.own, memory.at(row.clone()).load());
-                beside.value = Value::OfRow(own.into());
+                beside.value = ArgSource::OfRow(own.into());
             }
         }
         read
@@ -147,10 +147,10 @@ impl Operands {
     pub(crate) fn rest(
         &self,
         b: &mut KernelBuilder,
-        (row, col): (&Expr, &Expr),
+        at: Element<'_>,
         n: Expr,
         vector: bool,
-    ) -> Held {
+    ) -> LoadedArgs {
         let mut read = |own: &str, from: Access, when: Option<&Expr>| {
             let (value, none) = match vector {
                 true => (from.vector().load(), Expr::Pack(vec![Expr::F32(0.0); 4])),
@@ -161,33 +161,40 @@ impl Operands {
                 None => value,
             };
             let own = b.let_(own, value).into();
-            if vector { Read::Lanes(own) } else { Read::Same(own) }
+            if vector { ArgValue::Lanes(own) } else { ArgValue::Same(own) }
         };
-        let each = self.0.iter().map(|Beside { own, value, .. }| match value {
-            Value::Number(number) => Read::Same((*number).into()),
-            Value::OfRow(value) => Read::Same(value.clone()),
-            Value::Kept(kept) => Read::Kept(*kept),
-            Value::Column(memory) => read(own, memory.at(col.clone()), None),
-            Value::Row(memory) => Read::Same(memory.at(row.clone()).load()),
-            Value::Element(memory, when) => {
-                read(own, memory.at(row.clone(), col.clone()), when.as_ref())
+        let each = self.0.iter().map(|EpilogueArg { own, value, .. }| match value {
+            ArgSource::Number(number) => ArgValue::Same((*number).into()),
+            ArgSource::OfRow(value) => ArgValue::Same(value.clone()),
+            ArgSource::Kept(kept) => ArgValue::Kept(*kept),
+            ArgSource::Column(memory) => read(own, memory.at(at.col.clone()), None),
+            ArgSource::Row(memory) => ArgValue::Same(memory.at(at.row.clone()).load()),
+            ArgSource::Element(memory, when) => {
+                read(own, memory.at(at.row.clone(), at.col.clone()), when.as_ref())
             }
         });
-        Held { each: each.collect(), n }
+        LoadedArgs { each: each.collect(), n }
     }
+}
+
+/// An element of C, by its row and its column.
+#[derive(Clone, Copy)]
+pub(crate) struct Element<'e> {
+    pub row: &'e Expr,
+    pub col: &'e Expr,
 }
 
 /// What the language calls C.
 pub(crate) const C: &str = "c";
 
 /// All operands for an element of C or for adjacent ones.
-pub(crate) struct Held {
-    each: Vec<Read>,
+pub(crate) struct LoadedArgs {
+    each: Vec<ArgValue>,
     /// The first of their columns, among those of the thread.
     n: Expr,
 }
 
-enum Read {
+enum ArgValue {
     /// One value.
     Same(Expr),
     /// A vector with a lane for each of them.
@@ -196,13 +203,13 @@ enum Read {
     Kept(BufferId),
 }
 
-impl Held {
+impl LoadedArgs {
     /// The value for the j-th element.
-    pub(crate) fn value(&self, Nth(nth): Nth, j: usize) -> Expr {
-        match &self.each[nth] {
-            Read::Same(value) => value.clone(),
-            Read::Lanes(vector) => vector.clone().lane(j as u8),
-            Read::Kept(kept) => Access::new(*kept, [self.n.clone() + j as i32]).load(),
+    pub(crate) fn value(&self, index: ArgIndex, j: usize) -> Expr {
+        match &self.each[index.0] {
+            ArgValue::Same(value) => value.clone(),
+            ArgValue::Lanes(vector) => vector.clone().lane(j as u8),
+            ArgValue::Kept(kept) => Access::new(*kept, [self.n.clone() + j as i32]).load(),
         }
     }
 }
@@ -210,10 +217,12 @@ impl Held {
 /// Declares an array, and what a launch must satisfy for it.
 fn array(
     b: &mut KernelBuilder,
-    (spec, problem): (&SgemmSpec, &Problem),
+    plan: &SgemmPlan,
+    problem: &GemmProblem,
     operand: &SgemmOperand,
-    (nth, vectors): (usize, bool),
-) -> Value {
+    vectors: bool,
+) -> ArgSource {
+    let Slot::Array(nth) = operand.slot else { unreachable!("declare: a number is no array") };
     let (name, of) = (&*operand.name, Operand::Input(nth));
     let memory = b.global(name, Elem::F32, of);
     b.named_by_user();
@@ -222,12 +231,12 @@ fn array(
         Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
         Along::N => {
             b.shape(memory, [n], [1.into()]);
-            Value::Column(Line(memory))
+            ArgSource::Column(ArgLine(memory))
         }
         // It is never read by vectors.
         Along::M => {
             b.shape(memory, [m], [1.into()]);
-            return Value::Row(Line(memory));
+            return ArgSource::Row(ArgLine(memory));
         }
         Along::Mn => {
             let outer = problem.batch.map(|count| {
@@ -239,7 +248,7 @@ fn array(
                 }
                 (count, apart)
             });
-            let stride = match spec.pitched {
+            let stride = match plan.pitched() {
                 true => {
                     let source = Source::Stride { operand: of, dim: usize::from(outer.is_some()) };
                     let stride = b.scalar(&called("ld", name, nth), Ty::I32, source);
@@ -249,10 +258,10 @@ fn array(
                 false => problem.n,
             };
             batched(b, memory, outer, [m, n], [stride.into(), 1.into()]);
-            if vectors && spec.pitched {
+            if vectors && plan.pitched() {
                 b.require(Requirement::Multiple { scalar: stride, of: 4 });
             }
-            Value::Element(Matrix { buffer: memory, stride, batch: problem.product }, None)
+            ArgSource::Element(Matrix { buffer: memory, stride, batch: problem.product }, None)
         }
     };
     if vectors {

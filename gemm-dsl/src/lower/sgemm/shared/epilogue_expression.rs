@@ -1,21 +1,21 @@
 //! What becomes of a sum before it is stored: it is scaled as BLAS says, then the user's expression is
-//! applied. Both take what [`Operands`] have read beside the sum.
+//! applied. Both take what [`EpilogueArgs`] have read beside the sum.
 
-use super::problem::Problem;
+use super::problem::GemmProblem;
 use crate::expr::Lowered;
 use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
-use crate::lower::sgemm::shared::epilogue_args::{C, Held, Nth, Operands};
+use crate::lower::sgemm::shared::epilogue_args::{ArgIndex, C, Element, EpilogueArgs, LoadedArgs};
 use crate::plan::SgemmPlan;
 use crate::spec::{Named, SgemmSpec};
 
 /// What becomes of a sum before it is stored.
-pub(crate) struct Finish<'p> {
-    problem: &'p Problem,
+pub(crate) struct EpilogueExpression<'p> {
+    problem: &'p GemmProblem,
     /// What is read beside the sum; of this nothing has been read yet.
-    pub operands: Operands,
+    pub operands: EpilogueArgs,
     scaled: Option<Scaled>,
     /// The expression, and what it takes after the sum.
-    closure: Option<(Lowered, Vec<Nth>)>,
+    closure: Option<(Lowered, Vec<ArgIndex>)>,
     /// The extent of K, also where none of the terms counts.
     depth: Scalar,
 }
@@ -23,16 +23,20 @@ pub(crate) struct Finish<'p> {
 /// alpha * acc + beta * c.
 struct Scaled {
     function: FunctionId,
-    alpha: Nth,
-    beta: Nth,
-    c: Nth,
+    alpha: ArgIndex,
+    beta: ArgIndex,
+    c: ArgIndex,
 }
 
-impl<'p> Finish<'p> {
+impl<'p> EpilogueExpression<'p> {
     /// Declares the parameters behind those of the product, and the functions.
-    pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &'p Problem) -> Self {
+    pub(crate) fn declare(
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &'p GemmProblem,
+    ) -> Self {
         let spec = plan.spec();
-        let operands = Operands::declare(b, plan, problem);
+        let operands = EpilogueArgs::declare(b, plan, problem);
         let depth = match spec.names_depth() {
             true => b.extent("DEPTH", Ty::I32, Extent::DEPTH),
             false => problem.k,
@@ -59,12 +63,7 @@ impl<'p> Finish<'p> {
     }
 
     /// What is stored for the sum of an element of C, the j-th of those for which operands are held.
-    pub(crate) fn value(
-        &self,
-        sum: Expr,
-        (row, col): (&Expr, &Expr),
-        (held, j): (&Held, usize),
-    ) -> Expr {
+    pub(crate) fn value(&self, sum: Expr, at: Element<'_>, held: &LoadedArgs, j: usize) -> Expr {
         let p = self.problem;
         let sum = match &self.scaled {
             Some(Scaled { function, alpha, beta, c }) => {
@@ -79,8 +78,8 @@ impl<'p> Finish<'p> {
             "m" => p.m.into(),
             "n" => p.n.into(),
             "k" => self.depth.into(),
-            "row" => row.clone(),
-            "col" => col.clone(),
+            "row" => at.row.clone(),
+            "col" => at.col.clone(),
             other => unreachable!("the environment of an epilogue has no `{other}`"),
         })
     }

@@ -1,7 +1,6 @@
 //! The operands and extents of a product, as a kernel takes them, and what a launch must satisfy for them.
 
-use super::schedule::{self, WholeTiles};
-use super::stream_k::StreamK;
+use super::sharing::{MOST_RANGES, PersistentTiles, StreamK, most_columns};
 use crate::ir::Elem::F32;
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
@@ -30,7 +29,7 @@ impl Matrix {
 
 /// Which of A, B and C a kernel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum TakenMatrices {
     All,
     /// A and B, of which it makes planes.
     Factors,
@@ -38,7 +37,7 @@ pub(crate) enum Takes {
     Result,
 }
 
-impl Takes {
+impl TakenMatrices {
     fn has(self, nth: usize) -> bool {
         match self {
             Self::All => true,
@@ -50,7 +49,7 @@ impl Takes {
 
 /// The operands and extents of a product.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Problem {
+pub(crate) struct GemmProblem {
     /// A, B and C, those that the kernel takes.
     matrices: [Option<Matrix>; 3],
     pub m: Scalar,
@@ -63,7 +62,7 @@ pub(crate) struct Problem {
     /// How blocks share all tiles, where they do so evenly.
     pub stream: Option<StreamK>,
     /// How blocks, or clusters, share all tiles, where each goes through whole ones.
-    pub persistent: Option<WholeTiles>,
+    pub persistent: Option<PersistentTiles>,
     /// Whether A, B and C are lists of matrices.
     pub listed: bool,
     /// Which product of a batch it is, once that is known.
@@ -76,7 +75,7 @@ pub(crate) struct Problem {
 const MATRICES: [(&str, Operand); 3] =
     [("A", Operand::Input(0)), ("B", Operand::Input(1)), ("C", Operand::Output(0))];
 
-impl Problem {
+impl GemmProblem {
     pub fn a(&self) -> Matrix {
         self.matrix(0)
     }
@@ -95,7 +94,7 @@ impl Problem {
     }
 
     /// The problem of one product of a batch.
-    pub fn of(self, b: &mut KernelBuilder, product: Option<Var>) -> Self {
+    pub fn for_product(self, b: &mut KernelBuilder, product: Option<Var>) -> Self {
         if self.listed && product.is_some() {
             b.comment("The matrices of this product.");
         }
@@ -135,7 +134,7 @@ impl Problem {
 
     /// Declares the parameters in the order `A, B, C, M, N, K[, lda, ldb, ldc][, BATCH[, stride_a,
     /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS | CLUSTERS]`, of the matrices that the kernel takes.
-    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: Takes) -> Self {
+    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
         let taken = |nth: usize| takes.has(nth).then(|| MATRICES[nth]);
         let buffers =
             [0, 1, 2].map(|nth| taken(nth).map(|(name, operand)| b.global(name, F32, operand)));
@@ -163,7 +162,7 @@ impl Problem {
             false => extent.into(),
         };
         let overhangs = match plan.shape() {
-            Shape::Naive(_) | Shape::Tensor(_) => [false; 3],
+            Shape::Naive(_) | Shape::Wgmma(_) => [false; 3],
             Shape::Direct(d) => [d.a().overhangs(), d.b().overhangs(), false],
             Shape::Tiled(t) => [t.a().overhangs(), t.b().overhangs(), false],
         };
@@ -192,11 +191,11 @@ impl Problem {
         };
         let matrices = [matrix(0), matrix(1), matrix(2)];
         let (listed, product) = (listed.is_some(), None);
-        let is = |sharing| takes != Takes::Factors && plan.sharing() == sharing;
+        let is = |sharing| takes != TakenMatrices::Factors && plan.sharing() == sharing;
         let ranges = is(Sharing::AutoRanges).then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
         let stream = is(Sharing::Stream).then(|| StreamK::declare(b));
-        let persistent = takes != Takes::Factors && plan.persistent();
-        let persistent = persistent.then(|| WholeTiles::declare(b, plan));
+        let persistent = takes != TakenMatrices::Factors && plan.persistent();
+        let persistent = persistent.then(|| PersistentTiles::declare(b, plan));
         let problem = Self {
             matrices,
             m,
@@ -228,24 +227,24 @@ impl Problem {
                 Pipeline::Async { stages, .. } => bk * (stages + 1),
                 _ => bk * 2,
             },
-            Shape::Tensor(t) => bk * (t.stages() + 1),
+            Shape::Wgmma(t) => bk * (t.stages() + 1),
         };
         // Tiles and rounds are counted in ranges.
         let reach = match plan.sharing() {
             Sharing::Whole | Sharing::Stream => reach,
-            Sharing::Ranges(_) | Sharing::AutoRanges => reach + schedule::MOST_RANGES,
+            Sharing::Ranges(_) | Sharing::AutoRanges => reach + MOST_RANGES,
         };
         let passed = |step: u32| u64::from(i32::MAX as u32 - step);
-        let columns = passed(bn).min(schedule::most_columns(plan));
+        let columns = passed(bn).min(most_columns(plan));
         for (scalar, max) in [(self.m, passed(bm)), (self.n, columns), (self.k, passed(reach))] {
             b.require(Requirement::Range { scalar, min: 0, max });
         }
         if let Some(scalar) = self.ranges {
-            let max = u64::from(schedule::MOST_RANGES);
+            let max = u64::from(MOST_RANGES);
             b.require(Requirement::Range { scalar, min: 1, max });
         }
         let stream = self.stream.map(|StreamK { tiles, blocks }| [tiles, blocks]);
-        let whole = self.persistent.map(|WholeTiles { tiles, sharers }| [tiles, sharers]);
+        let whole = self.persistent.map(|PersistentTiles { tiles, sharers }| [tiles, sharers]);
         for scalar in stream.or(whole).into_iter().flatten() {
             // The number of a round's last tile, and of the next round, are those of an int.
             let max = u64::from(i32::MAX as u32 / 2);
@@ -269,7 +268,7 @@ impl Problem {
         }
         let [a_width, b_width, c] = match plan.shape() {
             Shape::Naive(_) => return,
-            Shape::Tensor(t) => [1, 1, t.epilogue().width()],
+            Shape::Wgmma(t) => [1, 1, t.epilogue().width()],
             Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
             Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
         };

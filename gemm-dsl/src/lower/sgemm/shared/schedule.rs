@@ -1,11 +1,11 @@
 //! The schedule: which tile of C a block computes, and of a batch which product's, or which products'.
 //! Of the kernels of products no other code reads `blockIdx`; those before them, which make planes and find what scales
-//! them, have `sides`.
+//! them, have `factor_tiles`.
 
-use super::problem::Problem;
-use super::stream_k::StreamK;
-use crate::ir::{Const, Expr, Extent, KernelBuilder, Scalar, Special, Ty, Var};
-use crate::plan::{MAX_SPLIT, SgemmPlan, Shape};
+use super::problem::GemmProblem;
+use super::sharing::{PersistentTiles, StreamK};
+use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
+use crate::plan::{SgemmPlan, Shape};
 use crate::spec::Sharing;
 
 /// The first row and the first column of C of this block.
@@ -20,29 +20,9 @@ pub(crate) struct Origin {
     pub nth: Option<Var>,
 }
 
-/// The parameters by which a block, or a cluster, knows which tiles are its own, each of them whole.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WholeTiles {
-    /// Tiles of C, of a batch of all its products.
-    pub tiles: Scalar,
-    /// Blocks that share them, or clusters.
-    pub sharers: Scalar,
-}
-
-impl WholeTiles {
-    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
-        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
-        let sharers = match plan.cluster() {
-            1 => b.extent("BLOCKS", Ty::I32, Extent::BLOCKS),
-            _ => b.extent("CLUSTERS", Ty::I32, Extent::CLUSTERS),
-        };
-        Self { tiles, sharers }
-    }
-}
-
 /// One of the products of a block that computes several.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct BlockProduct {
     /// Which one it is.
     pub product: Var,
     /// How many there are.
@@ -51,13 +31,13 @@ pub(crate) struct Part {
 
 /// The grid: along x one block for each tile of C, of a batch for each of each product or of as many as a block
 /// computes; along y for each range of K. Under `stream_k` as many blocks as the launch says.
-pub(crate) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
+pub(crate) fn grid(plan: &SgemmPlan, problem: &GemmProblem) -> [Expr; 3] {
     let wide = |scalar| Expr::from(scalar).wide();
     if let Some(StreamK { blocks, .. }) = problem.stream {
         return [wide(blocks), 1u64.into(), 1u64.into()];
     }
     let along = match problem.persistent {
-        Some(WholeTiles { sharers, .. }) => wide(sharers),
+        Some(PersistentTiles { sharers, .. }) => wide(sharers),
         None => tiles_of(plan, problem),
     };
     let along = match plan.cluster() {
@@ -68,13 +48,13 @@ pub(crate) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
 }
 
 /// The tiles of C by the parameters of a kernel.
-pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
+pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
 }
 
 /// The ranges of K by the parameters of a kernel.
-pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
+pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     let wide = |scalar| Expr::from(scalar).wide();
     let most = match (plan.sharing(), problem.ranges) {
         (Sharing::Ranges(most), _) => u64::from(most).into(),
@@ -93,9 +73,6 @@ pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) ->
         (Some(batch), products) => tiles * batch.div_ceil(u64::from(products)),
     }
 }
-
-/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31 terms.
-pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
 
 /// How many ranges of so many terms blocks of their own sum, of `most`: at least one, and none is empty but the
 /// only one.
@@ -119,7 +96,7 @@ pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
 pub(crate) fn depths_of_k(
     b: &mut KernelBuilder,
     whole: &str,
-    problem: &Problem,
+    problem: &GemmProblem,
     depth: Const,
 ) -> Var {
     let terms = Expr::from(problem.k);
@@ -127,7 +104,7 @@ pub(crate) fn depths_of_k(
 }
 
 /// The most ranges of K in the text of a kernel: a constant, or what the launch says.
-pub(crate) fn most_ranges(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Expr {
+pub(crate) fn most_ranges(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Expr {
     match (plan.sharing(), problem.ranges) {
         (Sharing::Ranges(most), _) => {
             b.constant("SPLIT_K", most as i32, "ranges of K at most").into()
@@ -173,7 +150,7 @@ pub(crate) fn tile_and_range() -> [Expr; 2] {
 
 /// The range of K that a block sums.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
+pub(crate) struct KRange {
     /// Its first term.
     pub begin: Var,
     /// How many terms it has.
@@ -182,27 +159,27 @@ pub(crate) struct Range {
 
 /// How many ranges there are of a tile, each for a block of its own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ranges {
+pub(crate) struct KRanges {
     pub count: Var,
     /// The tile, where its number is not that of the block.
     pub tile: Option<Var>,
 }
 
-impl Ranges {
+impl KRanges {
     /// The range of this block, in whole tiles of K, or rounds, but for the last, and how many there are; where blocks
     /// have ranges. `depth` is the terms of a tile or a round.
     pub(crate) fn of_block(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
-        problem: &Problem,
+        problem: &GemmProblem,
         depth: Const,
-    ) -> Option<(Self, Range)> {
+    ) -> Option<(Self, KRange)> {
         if !matches!(plan.sharing(), Sharing::Ranges(_) | Sharing::AutoRanges) {
             return None;
         }
         let most = most_ranges(b, plan, problem);
         let whole = match plan.shape() {
-            Shape::Tiled(_) | Shape::Tensor(_) => "tiles",
+            Shape::Tiled(_) | Shape::Wgmma(_) => "tiles",
             Shape::Naive(_) | Shape::Direct(_) => "rounds",
         };
         let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
@@ -216,21 +193,20 @@ impl Ranges {
         let count = b.let_("ranges", (all + of_range - 1) / of_range);
         let begin = b.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
         let depth = b.let_("depth", (problem.k - begin).min(of_range * depth));
-        Some((Self { count, tile: None }, Range { begin, depth }))
+        Some((Self { count, tile: None }, KRange { begin, depth }))
     }
 }
 
-/// The most columns of C: the tiles of a group of tile rows are counted in an `int`, also where the
-/// group is larger than C.
-pub(crate) fn most_columns(plan: &SgemmPlan) -> u64 {
-    let (_, bn) = plan.block_tile();
-    let tiles = i32::MAX as u32 / plan.raster().unwrap_or(1);
-    u64::from(tiles) * u64::from(bn)
+/// Rows and columns of a tile of C.
+#[derive(Clone)]
+pub(crate) struct TileExtents {
+    pub rows: Expr,
+    pub cols: Expr,
 }
 
 /// How many tiles C has, in the text of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counts {
+pub(crate) struct TileCounts {
     /// Tile rows, where the place of a tile rests on them.
     m: Option<Var>,
     /// Tile columns.
@@ -239,15 +215,16 @@ pub(crate) struct Counts {
     of_product: Option<Var>,
 }
 
-impl Counts {
+impl TileCounts {
     pub(crate) fn declare(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
-        problem: &Problem,
-        (bm, bn): (Expr, Expr),
+        problem: &GemmProblem,
+        tile: TileExtents,
     ) -> Self {
-        let rows = |b: &mut KernelBuilder| b.let_("tiles_m", (problem.m - 1) / bm + 1);
-        let cols = |b: &mut KernelBuilder| b.let_("tiles_n", (problem.n - 1) / bn + 1);
+        let TileExtents { rows, cols } = tile;
+        let rows = |b: &mut KernelBuilder| b.let_("tiles_m", (problem.m - 1) / rows + 1);
+        let cols = |b: &mut KernelBuilder| b.let_("tiles_n", (problem.n - 1) / cols + 1);
         let (m, n) = match plan.raster() {
             Some(_) => (Some(rows(b)), cols(b)),
             None => {
@@ -264,15 +241,15 @@ impl Counts {
 pub(crate) fn origin(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
-    problem: &Problem,
-    (bm, bn): (Expr, Expr),
-    part: Option<Part>,
-    tile: Option<(Var, Counts)>,
+    problem: &GemmProblem,
+    extents: TileExtents,
+    part: Option<BlockProduct>,
+    tile: Option<(Var, TileCounts)>,
 ) -> Origin {
     let (tile, counts) = tile.unzip();
-    let own = Own { plan, problem, part, tile };
+    let own = ProductChoice { plan, problem, part, tile };
     let counts = |b: &mut KernelBuilder| {
-        counts.unwrap_or_else(|| Counts::declare(b, plan, problem, (bm.clone(), bn.clone())))
+        counts.unwrap_or_else(|| TileCounts::declare(b, plan, problem, extents.clone()))
     };
     match plan.raster() {
         None => {
@@ -288,8 +265,8 @@ pub(crate) fn origin(
             });
             let counts = counts(b);
             let (block, [batch, nth]) = own.product(b, counts);
-            let row = b.let_("block_row", block / counts.n * bm.clone());
-            let col = b.let_("block_col", block % counts.n * bn.clone());
+            let row = b.let_("block_row", block / counts.n * extents.rows);
+            let col = b.let_("block_col", block % counts.n * extents.cols);
             Origin { row, col, batch, nth }
         }
         Some(rows) => {
@@ -301,24 +278,24 @@ pub(crate) fn origin(
                 "that run at the same time share rows of A and columns of B in the L2 cache.",
             );
             let counts = counts(b);
-            grouped(b, &own, (raster, counts), (bm, bn))
+            grouped(b, &own, raster, counts, extents)
         }
     }
 }
 
 /// What says which product a block, or a part of one, computes.
-struct Own<'a> {
+struct ProductChoice<'a> {
     plan: &'a SgemmPlan,
-    problem: &'a Problem,
-    part: Option<Part>,
+    problem: &'a GemmProblem,
+    part: Option<BlockProduct>,
     /// The number of the tile among all, where it is not that of the block.
     tile: Option<Var>,
 }
 
-impl Own<'_> {
+impl ProductChoice<'_> {
     /// The block's number among those of its product, and of a batch which product that is: the one that
     /// is read, and the one that would be stored.
-    fn product(&self, b: &mut KernelBuilder, counts: Counts) -> (Var, [Option<Var>; 2]) {
+    fn product(&self, b: &mut KernelBuilder, counts: TileCounts) -> (Var, [Option<Var>; 2]) {
         let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
             let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
             return (block, [None; 2]);
@@ -327,7 +304,7 @@ impl Own<'_> {
         let first = number.clone() / tiles;
         let products = match self.part {
             None => [Some(b.let_("batch", first)), None],
-            Some(Part { product, products }) => {
+            Some(BlockProduct { product, products }) => {
                 let nth = first * products + product;
                 if self.plan.guarded() {
                     b.comment(
@@ -348,9 +325,10 @@ impl Own<'_> {
 /// run at one time share rows of A and columns of B in the L2 cache.
 fn grouped(
     b: &mut KernelBuilder,
-    own: &Own<'_>,
-    (raster, counts): (Const, Counts),
-    (bm, bn): (Expr, Expr),
+    own: &ProductChoice<'_>,
+    raster: Const,
+    counts: TileCounts,
+    extents: TileExtents,
 ) -> Origin {
     let tiles_m = counts.m.unwrap_or_else(|| unreachable!("Counts: groups are of tile rows"));
     let (block, [batch, nth]) = own.product(b, counts);
@@ -358,7 +336,7 @@ fn grouped(
     let left = tiles_m - first;
     let rows = b.let_("group_rows", left.min(raster));
     let inside = b.let_("in_group", block % (raster * counts.n));
-    let row = b.let_("block_row", (first + inside % rows) * bm);
-    let col = b.let_("block_col", inside / rows * bn);
+    let row = b.let_("block_row", (first + inside % rows) * extents.rows);
+    let col = b.let_("block_col", inside / rows * extents.cols);
     Origin { row, col, batch, nth }
 }

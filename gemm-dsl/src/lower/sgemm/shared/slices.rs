@@ -14,10 +14,10 @@ pub(crate) struct TileSlices {
 
 /// What the text says of them in numbers.
 #[derive(Clone, Copy)]
-pub(crate) struct Constants {
+pub(crate) struct SliceConstants {
     pub count: Const,
     /// Threads of a slice: those of the first hold the sums of all in the end.
-    pub holders: Const,
+    pub epilogue_threads: Const,
     steps: Const,
 }
 
@@ -28,23 +28,23 @@ impl TileSlices {
         slices: u32,
         of_slice: &Expr,
         of_tile: Const,
-    ) -> Constants {
+    ) -> SliceConstants {
         let count = b.constant("SLICES", slices as i32, "groups of threads, which share K");
-        let holders = b.constant("SLICE", of_slice.clone(), "threads of a group");
+        let epilogue_threads = b.constant("SLICE", of_slice.clone(), "threads of a group");
         let steps = b.constant("STEPS", of_tile / count, "steps of a group in one tile");
-        Constants { count, holders, steps }
+        SliceConstants { count, epilogue_threads, steps }
     }
 
     /// Finds the thread's slice, and its number among the threads of that.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
-        Constants { count, holders, steps }: Constants,
+        SliceConstants { count, epilogue_threads, steps }: SliceConstants,
         tid: Var,
     ) -> (Self, Var) {
         b.comment("A group of threads multiplies every SLICES-th step of a tile.");
-        let slice = b.let_("slice", tid / holders);
-        let holder = b.let_("rank", tid % holders);
-        (Self { of_block: Slices { slice, slices: count }, steps }, holder)
+        let slice = b.let_("slice", tid / epilogue_threads);
+        let epilogue_thread = b.let_("rank", tid % epilogue_threads);
+        (Self { of_block: Slices { slice, slices: count }, steps }, epilogue_thread)
     }
 
     /// Its i-th step among all of the tile.

@@ -4,24 +4,25 @@
 //! Sums lie as threads hold them, those of one place in all threads that hold some next to one another: whatever the
 //! fragment, neighbours write and read neighbours, and the edge of C is the epilogue's business alone.
 
-use super::problem::Problem;
-use super::schedule::{self, Ranges};
+use super::accumulator_tile::{AccumulatorCounts, AccumulatorTile, TileParts};
+use super::accumulators::Accumulators;
+use super::loops::each;
+use super::problem::GemmProblem;
+use super::schedule::{self, KRanges};
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
     Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, KernelBuilder, Operand, Unroll,
     Var,
 };
-use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
 use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
-use crate::lower::sgemm::simt::fragment::{Accumulators, each};
 use crate::lower::tickets::{self, Tickets};
 use crate::plan::{SgemmPlan, Shape};
 use crate::spec::Sharing;
 use crate::target::arch::{LARGEST, WARP};
 
 /// What the length of these arrays depends on, in a program and in a kernel.
-pub(crate) struct Sizes {
+pub(crate) struct SplitSizes {
     /// Tiles of C.
     pub tiles: Expr,
     /// Ranges of K.
@@ -33,7 +34,7 @@ pub(crate) struct Sizes {
 }
 
 /// How many parts blocks may leave, and how many tiles are made of parts: none where no two blocks share one.
-fn extents(plan: &SgemmPlan, of: Sizes) -> Option<[Expr; 2]> {
+fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
     match plan.sharing() {
         Sharing::Whole => None,
         Sharing::Ranges(_) | Sharing::AutoRanges => {
@@ -55,14 +56,18 @@ fn extents(plan: &SgemmPlan, of: Sizes) -> Option<[Expr; 2]> {
 fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
     match plan.shape() {
         Shape::Naive(_) => None,
-        Shape::Direct(d) => Some(d.tm() * d.tn() * d.holders()),
-        Shape::Tiled(t) => Some(t.tm() * t.tn() * t.holders()),
-        Shape::Tensor(t) => Some(t.tm() * t.tn() * t.holders()),
+        Shape::Direct(d) => Some(d.tm() * d.tn() * d.epilogue_threads()),
+        Shape::Tiled(t) => Some(t.tm() * t.tn() * t.epilogue_threads()),
+        Shape::Wgmma(t) => Some(t.tm() * t.tn() * t.epilogue_threads()),
     }
 }
 
 /// The arrays of a program by which its blocks share sums.
-pub(crate) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Vec<(Operand, Slot)> {
+pub(crate) fn slots(
+    program: &mut Program,
+    plan: &SgemmPlan,
+    sizes: SplitSizes,
+) -> Vec<(Operand, Slot)> {
     let (Some(sums), Some([parts, words])) = (sums_of_part(plan), extents(plan, sizes)) else {
         return Vec::new();
     };
@@ -71,16 +76,8 @@ pub(crate) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Ve
     vec![(PARTIALS, partials), (TICKETS, tickets)]
 }
 
-/// The sums of a block: how many a thread holds, and how many threads hold some.
-pub(crate) struct Held {
-    pub places: Expr,
-    pub holders: Expr,
-    /// Whether these are all threads.
-    pub by_all: bool,
-}
-
 /// The sums of all blocks.
-pub(crate) struct Split {
+pub(crate) struct SplitK {
     partials: BufferId,
     tickets: BufferId,
     is_last: Access,
@@ -93,7 +90,7 @@ pub(crate) struct Split {
 }
 
 /// The parts of one tile, which are numbered among those of all.
-struct Shared {
+struct TileShares {
     /// The word in which the blocks that share it count, and how many these are.
     word: Access,
     count: Expr,
@@ -103,15 +100,15 @@ struct Shared {
     other: Box<dyn Fn(Expr) -> Expr>,
 }
 
-impl Split {
+impl SplitK {
     /// Declares the arrays, behind the parameters of the product.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
         plan: &SgemmPlan,
-        problem: &Problem,
-        Held { places, holders, by_all }: Held,
+        problem: &GemmProblem,
+        AccumulatorCounts { places, epilogue_threads, by_all }: AccumulatorCounts,
     ) -> Option<Self> {
-        let sizes = Sizes {
+        let sizes = SplitSizes {
             tiles: schedule::tiles_of(plan, problem),
             ranges: schedule::ranges_of(plan, problem),
             blocks: problem.stream.map_or(1u64.into(), |stream| Expr::from(stream.blocks).wide()),
@@ -124,7 +121,8 @@ impl Split {
         }
         let partials = b.global("partials", Elem::F32, PARTIALS);
         let tickets = tickets::parameter(b, TICKETS);
-        let sums = b.constant("PART_SUMS", places * holders, "sums of a part: those of a tile");
+        let sums =
+            b.constant("PART_SUMS", places * epilogue_threads, "sums of a part: those of a tile");
         b.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
         tickets::shape(b, tickets, words);
         let is_last = tickets::flag(b);
@@ -141,21 +139,22 @@ impl Split {
     pub(crate) fn gather(
         &self,
         b: &mut KernelBuilder,
-        (block, parts): (&BlockTile<'_>, &Parts),
+        block: &AccumulatorTile<'_>,
+        parts: &TileParts,
         acc: Accumulators,
         store: impl FnOnce(&mut KernelBuilder, &Accumulators),
     ) {
         let all = acc.in_one(b, block);
         b.comment("A block that has all terms of the tile stores; else the last one of those that share it.");
         let has_all = match parts {
-            Parts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
-            Parts::Segment(segment) => segment.is_whole(),
+            TileParts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
+            TileParts::Segment(segment) => segment.is_whole(),
         };
         let stores = b.mut_("stores", has_all);
         b.if_(Expr::from(stores).negated(), |b| {
             let shared = match parts {
-                Parts::Ranges(ranges) => self.ranges(b, ranges),
-                Parts::Segment(segment) => self.segments(b, *segment),
+                TileParts::Ranges(ranges) => self.ranges(b, ranges),
+                TileParts::Segment(segment) => self.segments(b, *segment),
             };
             let tickets = self.leave(b, block, &shared, &all);
             let is_last = tickets.is_last(b);
@@ -163,21 +162,21 @@ impl Split {
             b.if_(stores.into(), |b| {
                 match self.added {
                     None => self.add(b, block, &shared, &all),
-                    Some(added) => self.add_by_all(b, (block, added), &shared, &all),
+                    Some(added) => self.add_by_all(b, block, added, &shared, &all),
                 }
                 tickets.reset(b);
             });
         });
-        let by_this = block.holds.iter().cloned().fold(stores.into(), Expr::and);
+        let by_this = block.in_epilogue.iter().cloned().fold(stores.into(), Expr::and);
         b.if_(by_this, |b| store(b, &all));
     }
 
     /// The parts of a tile lie in the order of its ranges.
-    fn ranges(&self, b: &mut KernelBuilder, ranges: &Ranges) -> Shared {
+    fn ranges(&self, b: &mut KernelBuilder, ranges: &KRanges) -> TileShares {
         let [block, range] = schedule::tile_and_range();
         let tile = ranges.tile.map_or(block, Expr::from);
         let first = b.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
-        Shared {
+        TileShares {
             word: Access::new(self.tickets, [tile]),
             count: ranges.count.into(),
             own: first + range.wide(),
@@ -187,14 +186,14 @@ impl Split {
     }
 
     /// A block leaves but one part that begins a tile, and but one that continues one, its first.
-    fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> Shared {
+    fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> TileShares {
         let [first, count] = segment.blocks(b);
         let parts = stream_k::PARTS_OF_BLOCK as i32;
         let parts = b.constant("PARTS_OF_BLOCK", parts, "parts that a block may leave");
         let continues = b.constant("CONTINUES", 0, "that of a tile which another block begins");
         let begins = b.constant("BEGINS", 1, "that of a tile which the block begins");
         let which = Expr::from(segment.from).equals(0).select(begins, continues);
-        Shared {
+        TileShares {
             word: Access::new(self.tickets, [segment.nth.into()]),
             count: count.into(),
             own: schedule::block() * parts + which,
@@ -204,7 +203,7 @@ impl Split {
     }
 
     /// A thread's sum in a part.
-    fn at(&self, block: &BlockTile<'_>, part: impl Into<Expr>, m: &Expr, n: &Expr) -> Access {
+    fn at(&self, block: &AccumulatorTile<'_>, part: impl Into<Expr>, m: &Expr, n: &Expr) -> Access {
         Access::new(self.partials, [part.into(), block.place(m, n)])
     }
 
@@ -212,19 +211,20 @@ impl Split {
     fn leave(
         &self,
         b: &mut KernelBuilder,
-        block: &BlockTile<'_>,
-        shared: &Shared,
+        block: &AccumulatorTile<'_>,
+        shared: &TileShares,
         acc: &Accumulators,
     ) -> Tickets {
         b.comment("Leave the sums of this part of K, as threads hold them.");
         let part = b.let_("part", shared.own.clone());
-        block.by_holders(b, |b| {
+        block.by_epilogue_threads(b, |b| {
             each(b, block.elements(), |b, m, n| {
                 b.store(self.at(block, part, m, n), acc.value(m, n));
             });
         });
         let tickets = Tickets::new(
-            (shared.word.clone(), self.is_last.clone()),
+            shared.word.clone(),
+            self.is_last.clone(),
             shared.count.clone(),
             block.first_thread.clone(),
         )
@@ -238,8 +238,9 @@ impl Split {
     fn add_by_all(
         &self,
         b: &mut KernelBuilder,
-        (block, added): (&BlockTile<'_>, BufferId),
-        shared: &Shared,
+        block: &AccumulatorTile<'_>,
+        added: BufferId,
+        shared: &TileShares,
         all: &Accumulators,
     ) {
         b.comment(
@@ -256,35 +257,41 @@ impl Split {
                 let own = |v: Expr| Access::new(four, [v]);
                 b.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
                 let none = Expr::Pack(vec![Expr::F32(-0.0); 4]);
-                let read = |b: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
                     let value = is.select(of(part, i).vector().load(), none.clone());
                     b.store(place(vec![0.into()]).vector(), value);
                 };
-                others(b, shared, (at_once, vec![4.into()]), read, |b, place| {
-                    b.unrolled("v", 4, |b, v| {
-                        let sum = own(v.into()).load() + place(vec![v.into()]).load();
-                        b.store(own(v.into()), sum);
-                    });
-                });
+                others(
+                    b,
+                    shared,
+                    PartRegisters { at_once, dims: vec![4.into()] },
+                    read,
+                    |b, place| {
+                        b.unrolled("v", 4, |b, v| {
+                            let sum = own(v.into()).load() + place(vec![v.into()]).load();
+                            b.store(own(v.into()), sum);
+                        });
+                    },
+                );
                 b.store(Access::new(added, [i.into()]).vector(), own(0.into()).vector().load());
             });
         } else {
             let sums = For::below(thread, self.sums).change(Change::Add(threads));
             b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
                 let sum = b.mut_("sum", of(shared.first.clone(), i).load());
-                let read = |b: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
                     b.store(place(Vec::new()), is.select(of(part, i).load(), Expr::F32(-0.0)));
                 };
-                others(b, shared, (at_once, Vec::new()), read, |b, place| {
+                others(b, shared, PartRegisters { at_once, dims: Vec::new() }, read, |b, place| {
                     b.assign(sum, sum + place(Vec::new()).load());
                 });
                 b.store(Access::new(added, [i.into()]), Expr::from(sum));
             });
         }
         block.barrier(b);
-        block.by_holders(b, |b| {
+        block.by_epilogue_threads(b, |b| {
             each(b, block.elements(), |b, m, n| {
-                all.set(b, (m, n), Access::new(added, [block.place(m, n)]).load());
+                all.set(b, m, n, Access::new(added, [block.place(m, n)]).load());
             });
         });
     }
@@ -293,8 +300,8 @@ impl Split {
     fn add(
         &self,
         b: &mut KernelBuilder,
-        block: &BlockTile<'_>,
-        shared: &Shared,
+        block: &AccumulatorTile<'_>,
+        shared: &TileShares,
         all: &Accumulators,
     ) {
         b.comment("The last ticket: this block sees all parts, and adds them in the order of K.");
@@ -303,7 +310,7 @@ impl Split {
             first => b.let_("first_part", first.clone()).into(),
         };
         each(b, block.elements(), |b, m, n| {
-            all.set(b, (m, n), self.at(block, first.clone(), m, n).load());
+            all.set(b, m, n, self.at(block, first.clone(), m, n).load());
         });
         let at_once = at_once(block.plan, block.rows.count * block.cols.count);
         if at_once == 1 {
@@ -312,11 +319,11 @@ impl Split {
                 let part = b.let_("part", (shared.other)(other.into()));
                 each(b, block.elements(), |b, m, n| {
                     let sum = all.value(m, n) + self.at(block, part, m, n).load();
-                    all.set(b, (m, n), sum);
+                    all.set(b, m, n, sum);
                 });
             });
         }
-        let read = |b: &mut KernelBuilder, part: Expr, is: Expr, place: Place<'_>| {
+        let read = |b: &mut KernelBuilder, part: Expr, is: Expr, place: PartAccess<'_>| {
             each(b, block.elements(), |b, m, n| {
                 let sum = self.at(block, part.clone(), m, n).load();
                 let sum = is.clone().select(sum, Expr::F32(-0.0));
@@ -324,10 +331,10 @@ impl Split {
             });
         };
         let own = [block.rows.name, block.cols.name].map(Expr::from).to_vec();
-        others(b, shared, (at_once, own), read, |b, place| {
+        others(b, shared, PartRegisters { at_once, dims: own }, read, |b, place| {
             each(b, block.elements(), |b, m, n| {
                 let sum = all.value(m, n) + place(vec![m.clone(), n.clone()]).load();
-                all.set(b, (m, n), sum);
+                all.set(b, m, n, sum);
             });
         });
     }
@@ -349,17 +356,24 @@ fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
 }
 
 /// Where an element of a part waits, by its indices in the part.
-type Place<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
+type PartAccess<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
+
+/// Registers for parts that are read at once: how many parts, and the extents of each.
+struct PartRegisters {
+    at_once: u32,
+    dims: Vec<Expr>,
+}
 
 /// Adds all parts but the first in their order: so many are read at once, of each of which a thread takes an array of
 /// its own. What is added where there are no more is -0, which changes no sum.
 fn others(
     b: &mut KernelBuilder,
-    shared: &Shared,
-    (at_once, own): (u32, Vec<Expr>),
-    read: impl Fn(&mut KernelBuilder, Expr, Expr, Place<'_>),
-    mut add: impl FnMut(&mut KernelBuilder, Place<'_>),
+    shared: &TileShares,
+    registers: PartRegisters,
+    read: impl Fn(&mut KernelBuilder, Expr, Expr, PartAccess<'_>),
+    mut add: impl FnMut(&mut KernelBuilder, PartAccess<'_>),
 ) {
+    let PartRegisters { at_once, dims: own } = registers;
     let at_once = b.constant("PARTS", at_once as i32, "parts that are read at once");
     let all = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
     b.loop_("other", all.change(Change::Add(at_once.into())), |b, other: Var| {

@@ -6,18 +6,10 @@
 //! another, or both. Runs are as long as one another, but for the last; where shares are a few steps, those behind
 //! it may be empty. A tile whose steps several blocks have is added by the last of them (see `split`).
 
-use super::schedule::{self, Range};
-use super::tile::Frame;
-use crate::ir::{Elem, Expr, Extent, For, KernelBuilder, Scalar, Ty, Unroll, Var};
-
-/// The parameters by which a block knows its share.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct StreamK {
-    /// Tiles of C, of a batch of all its products.
-    pub tiles: Scalar,
-    /// Blocks that share them.
-    pub blocks: Scalar,
-}
+use super::problem::GemmProblem;
+use super::schedule::{self, KRange};
+use super::sharing::StreamK;
+use crate::ir::{Const, Elem, Expr, For, KernelBuilder, Unroll, Var};
 
 /// The part of a block in a tile that several may share.
 #[derive(Clone, Copy, Debug)]
@@ -33,20 +25,15 @@ pub(crate) struct Segment {
 }
 
 impl StreamK {
-    pub(crate) fn declare(b: &mut KernelBuilder) -> Self {
-        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
-        let blocks = b.extent("BLOCKS", Ty::I32, Extent::BLOCKS);
-        Self { tiles, blocks }
-    }
-
     /// Does something for each tile of the block, its number given, and its part of that tile.
     pub(crate) fn each_tile(
         self,
         b: &mut KernelBuilder,
-        frame: &Frame<'_>,
-        body: impl FnOnce(&mut KernelBuilder, Var, Range, Segment),
+        problem: &GemmProblem,
+        bk: Const,
+        slices: u32,
+        body: impl FnOnce(&mut KernelBuilder, Var, KRange, Segment),
     ) {
-        let (problem, bk) = (&frame.problem, frame.bk);
         let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.blocks));
         let int = |e: Expr| e.cast(Elem::I32);
         b.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other. Those that");
@@ -82,9 +69,9 @@ impl StreamK {
             let to = b.let_("to", is(rounds + own - 1).select(last_to, steps));
             let begin = b.let_("k_begin", from * bk);
             let depth = b.let_("depth", (terms - begin).min((to - from) * bk));
-            body(b, tile, Range { begin, depth }, Segment { nth, from, to, steps, share });
+            body(b, tile, KRange { begin, depth }, Segment { nth, from, to, steps, share });
             // Slices have met after their last read of it, before their sums are added.
-            if frame.t.slices() == 1 {
+            if slices == 1 {
                 b.comment("The next tile's terms come where this one's have been read by all.");
                 b.barrier();
             }

@@ -6,9 +6,9 @@ use crate::ir::Operand;
 pub(crate) const PARTIALS: Operand = Operand::Temp(0);
 pub(crate) const TICKETS: Operand = Operand::Temp(1);
 /// The planes of A and of B.
-pub(crate) const PLANES: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
+pub(crate) const SPLITS: [Operand; 2] = [Operand::Temp(2), Operand::Temp(3)];
 /// The word that tells of numbers that planes do not hold, and the tickets by which it is set back.
-pub(crate) const LOST: Operand = Operand::Temp(4);
-pub(crate) const LOST_TICKETS: Operand = Operand::Temp(5);
+pub(crate) const UNREPRESENTABLE: Operand = Operand::Temp(4);
+pub(crate) const UNREPRESENTABLE_TICKETS: Operand = Operand::Temp(5);
 /// The greatest magnitudes of A's rows, and of B's columns.
-pub(crate) const GREATEST: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];
+pub(crate) const ROW_MAX: [Operand; 2] = [Operand::Temp(6), Operand::Temp(7)];

@@ -11,20 +11,20 @@
 use crate::ir::{
     Access, BufferId, Const, Expr, Guard, KernelBuilder, PointerRef, Scalar, Stmt, Var,
 };
-use crate::lower::sgemm::shared::copy::{Place, Places, Share, TileCopy, name_of};
+use crate::lower::sgemm::shared::copy::{CopyPlace, CopyPlaces, CopyShare, TileCopy, name_of};
 use crate::lower::sgemm::shared::edge::{clamped, wrapped, zeros};
-use crate::lower::sgemm::shared::tile::Factor;
+use crate::lower::sgemm::shared::tile::StagedFactor;
 use crate::plan::{Axis, Fill, GROUP, Pointers};
 
 /// The pointers of one operand.
-pub(crate) struct Stream<'t> {
-    factor: &'t Factor,
+pub(crate) struct AsyncCopies<'t> {
+    factor: &'t StagedFactor,
     pointers: BufferId,
-    held: Held,
+    held: CopyPointers,
 }
 
 /// Which pointers there are: what [`Pointers`] says in the names of the text.
-enum Held {
+enum CopyPointers {
     /// One, at the first line; the others lie `step` lines of the tile apart.
     One { line: Var, along: Var, step: Const },
     /// One for each of `passes`, `step` lines apart; the groups of a line lie next to one another.
@@ -33,13 +33,13 @@ enum Held {
     PerAccess { count: Const },
 }
 
-impl Held {
-    fn of(copy: &TileCopy, pointers: Pointers) -> Self {
+impl CopyPointers {
+    fn from_plan(copy: &TileCopy, pointers: Pointers) -> Self {
         match (pointers, &copy.places) {
-            (Pointers::One, &Places::Lines { line, along, step }) => {
+            (Pointers::One, &CopyPlaces::Lines { line, along, step }) => {
                 Self::One { line, along, step }
             }
-            (Pointers::PerPass, &Places::Groups { line, along, step, passes }) => {
+            (Pointers::PerPass, &CopyPlaces::Groups { line, along, step, passes }) => {
                 Self::PerPass { line, along, step, passes }
             }
             (Pointers::PerAccess, _) => Self::PerAccess { count: copy.count },
@@ -70,7 +70,7 @@ impl Held {
 
 /// Under which condition a copy is made.
 #[derive(Clone, Copy)]
-pub(crate) enum When<'e> {
+pub(crate) enum CopyCondition<'e> {
     Always,
     /// Where the expression holds; else nothing happens.
     If(&'e Expr),
@@ -84,11 +84,11 @@ pub(crate) enum When<'e> {
     },
 }
 
-impl<'t> Stream<'t> {
+impl<'t> AsyncCopies<'t> {
     /// Declares the pointers, at the first tile.
-    pub fn declare(b: &mut KernelBuilder, factor: &'t Factor) -> Self {
+    pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let (plan, copy) = (&factor.plan, &factor.copy);
-        let held = Held::of(copy, plan.pointers());
+        let held = CopyPointers::from_plan(copy, plan.pointers());
         let what = format!("what this thread copies next of {}", plan.letter());
         let name = name_of(plan, "src");
         let pointers = b.pointers(&name, factor.matrix.buffer, held.count().map(Expr::from), what);
@@ -106,26 +106,34 @@ impl<'t> Stream<'t> {
             Axis::M | Axis::N => (along, line),
         };
         match stream.held {
-            Held::One { line, along, .. } => {
+            CopyPointers::One { line, along, .. } => {
                 let (free, at) = place(line.into(), along.into());
                 point(b, 0.into(), free, at);
             }
-            Held::PerPass { line, along, step, passes } => b.unrolled("i", passes, |b, i| {
-                let (free, at) = place(line + i * step, along.into());
-                point(b, i.into(), free, at);
-            }),
-            Held::PerAccess { .. } => {
-                copy.each(b, &Share::All, |b, place| point(b, place.i, place.free, place.k));
+            CopyPointers::PerPass { line, along, step, passes } => {
+                b.unrolled("i", passes, |b, i| {
+                    let (free, at) = place(line + i * step, along.into());
+                    point(b, i.into(), free, at);
+                })
+            }
+            CopyPointers::PerAccess { .. } => {
+                copy.each(b, &CopyShare::All, |b, place| point(b, place.i, place.free, place.k));
             }
         }
         stream
     }
 
     /// Starts the copies of a share of the tile that the pointers stand at, to buffer `slot`.
-    pub fn start(&self, b: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
+    pub fn start(
+        &self,
+        b: &mut KernelBuilder,
+        share: &CopyShare,
+        slot: &Expr,
+        when: CopyCondition<'_>,
+    ) {
         let plan = &self.factor.plan;
         // A pitched row may end inside a vector: its elements are guarded one by one.
-        let split = plan.straddles() && matches!(when, When::Below(_));
+        let split = plan.straddles() && matches!(when, CopyCondition::Below(_));
         let width = if split { 1 } else { plan.width() };
         self.factor.copy.each(b, share, |b, place| {
             for lane in (0..plan.width() as i32).step_by(width as usize) {
@@ -138,24 +146,28 @@ impl<'t> Stream<'t> {
     fn copy(
         &self,
         b: &mut KernelBuilder,
-        place: &Place,
+        place: &CopyPlace,
         lane: i32,
         width: u32,
         slot: &Expr,
-        when: When<'_>,
+        when: CopyCondition<'_>,
     ) {
-        let (free, index) = place.lane(lane);
+        let [free, index] = place.lane(lane);
         let to = match when {
-            When::AtEnd { terms, bk } => (index.clone() + bk - terms.clone()) % bk,
-            When::Always | When::If(_) | When::Below(_) => index.clone(),
+            CopyCondition::AtEnd { terms, bk } => (index.clone() + bk - terms.clone()) % bk,
+            CopyCondition::Always | CopyCondition::If(_) | CopyCondition::Below(_) => index.clone(),
         };
         let wide = |a: Access| if width == 4 { a.vector() } else { a };
-        let target = wide(self.factor.shared.at(slot, (free, to)));
+        let target = wide(self.factor.shared.at(slot, [free, to]));
         let source = wide(self.source(place, lane));
         let (cond, or_zero) = match when {
-            When::Always => return b.push(Stmt::CopyAsync { target, source, guard: None }),
-            When::If(cond) => (cond.clone(), false),
-            When::Below(terms) | When::AtEnd { terms, .. } => (index.lt(terms.clone()), true),
+            CopyCondition::Always => {
+                return b.push(Stmt::CopyAsync { target, source, guard: None });
+            }
+            CopyCondition::If(cond) => (cond.clone(), false),
+            CopyCondition::Below(terms) | CopyCondition::AtEnd { terms, .. } => {
+                (index.lt(terms.clone()), true)
+            }
         };
         if or_zero && self.factor.plan.fill() == Fill::MinusZero {
             let (filled, zeros) = (target.clone(), zeros(&self.factor.plan, width));
@@ -185,7 +197,7 @@ impl<'t> Stream<'t> {
     }
 
     /// What access `place` copies, from element `lane` of it on.
-    fn source(&self, place: &Place, lane: i32) -> Access {
+    fn source(&self, place: &CopyPlace, lane: i32) -> Access {
         let stride = self.factor.matrix.stride;
         let (pointer, offset) = self.held.source(place.i.clone(), stride, lane);
         Access::new(self.pointers, pointer.into_iter().chain([offset]))

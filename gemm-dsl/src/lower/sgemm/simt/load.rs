@@ -2,20 +2,20 @@
 //! first.
 
 use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder};
-use crate::lower::sgemm::shared::copy::{Place, Share, name_of};
+use crate::lower::sgemm::shared::copy::{CopyPlace, CopyShare, name_of};
 use crate::lower::sgemm::shared::edge::{clamped, zeros};
-use crate::lower::sgemm::shared::tile::Factor;
+use crate::lower::sgemm::shared::tile::StagedFactor;
 
 /// The loads of one operand.
 pub(crate) struct Loads<'t> {
-    factor: &'t Factor,
+    factor: &'t StagedFactor,
     /// The row of A or the column of B that the thread's only access reads, if it has just one.
     only: Option<Expr>,
 }
 
 impl<'t> Loads<'t> {
     /// Names what stays the same in all tiles.
-    pub fn declare(b: &mut KernelBuilder, factor: &'t Factor) -> Self {
+    pub fn declare(b: &mut KernelBuilder, factor: &'t StagedFactor) -> Self {
         let mut loads = Self { factor, only: None };
         if let Some(place) = &factor.copy.only {
             loads.only = Some(loads.name_edge(b, place));
@@ -42,7 +42,7 @@ impl<'t> Loads<'t> {
 
     /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
     pub fn to_shared(&self, b: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
-        self.factor.copy.each(b, &Share::All, |b, place| {
+        self.factor.copy.each(b, &CopyShare::All, |b, place| {
             let value = self.value(b, &place, k0, limit);
             self.store(b, slot, &place, value);
         });
@@ -56,7 +56,7 @@ impl<'t> Loads<'t> {
         k0: &Expr,
         limit: Option<&Expr>,
     ) {
-        self.factor.copy.each(b, &Share::All, |b, place| {
+        self.factor.copy.each(b, &CopyShare::All, |b, place| {
             let value = self.value(b, &place, k0, limit);
             b.store(self.register(registers, place.i), value);
         });
@@ -64,7 +64,7 @@ impl<'t> Loads<'t> {
 
     /// Registers to shared memory.
     pub fn registers_to_shared(&self, b: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
-        self.factor.copy.each(b, &Share::All, |b, place| {
+        self.factor.copy.each(b, &CopyShare::All, |b, place| {
             if self.stores_as_read() {
                 let value = self.register(registers, place.i.clone()).load();
                 return self.store(b, slot, &place, value);
@@ -85,14 +85,20 @@ impl<'t> Loads<'t> {
     }
 
     /// Names the row of A, or the column of B, that a place reads.
-    fn name_edge(&self, b: &mut KernelBuilder, place: &Place) -> Expr {
+    fn name_edge(&self, b: &mut KernelBuilder, place: &CopyPlace) -> Expr {
         let from = clamped(self.factor, place.free.clone());
         b.let_(&name_of(&self.factor.plan, "from"), from).into()
     }
 
     /// The value at a place of the tile. Past the end of K it is -0 in A and +0 in B: their product
     /// is -0, and that is the zero which leaves every sum as it is, -0 included.
-    fn value(&self, b: &mut KernelBuilder, place: &Place, k0: &Expr, limit: Option<&Expr>) -> Expr {
+    fn value(
+        &self,
+        b: &mut KernelBuilder,
+        place: &CopyPlace,
+        k0: &Expr,
+        limit: Option<&Expr>,
+    ) -> Expr {
         let edge = match &self.only {
             Some(edge) => edge.clone(),
             None => self.name_edge(b, place),
@@ -109,13 +115,13 @@ impl<'t> Loads<'t> {
         // The padding of a pitched row is not zero: what lies past K is cut off.
         let v = b.let_(&name_of(plan, "padded"), guarded);
         let lane = |j: u8| {
-            let (_, at) = place.lane(j.into());
+            let [_, at] = place.lane(j.into());
             at.lt(limit.clone()).select(Expr::from(v).lane(j), zeros(plan, 1))
         };
         Expr::Pack((0..4).map(lane).collect())
     }
 
-    fn store(&self, b: &mut KernelBuilder, slot: &Expr, place: &Place, value: Expr) {
+    fn store(&self, b: &mut KernelBuilder, slot: &Expr, place: &CopyPlace, value: Expr) {
         let shared = self.factor.shared;
         if self.stores_as_read() {
             let target = shared.at(slot, place.lane(0));

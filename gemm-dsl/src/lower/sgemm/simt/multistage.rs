@@ -2,50 +2,60 @@
 //! double-buffered in registers. One barrier a tile, in its last k step: it publishes the next tile
 //! and tells that the buffer to be filled next has been read.
 
-use super::fragment::{Accumulators, FragmentPair};
+use super::async_copy::{AsyncCopies, CopyCondition};
+use super::fragment::{FragmentPair, accumulators};
 use crate::ir::{Change, Const, Expr, For, KernelBuilder, Stmt, Unroll, Var};
-use crate::lower::sgemm::mma;
-use crate::lower::sgemm::mma::{Matrices, WarpMatrices};
-use crate::lower::sgemm::shared::copy::Share;
+use crate::lower::sgemm::mma::{self, MmaContext};
+use crate::lower::sgemm::shared::accumulators::Accumulators;
+use crate::lower::sgemm::shared::copy::CopyShare;
 use crate::lower::sgemm::shared::edge::{bring_in, copies_comment, width_of_first};
-use crate::lower::sgemm::shared::tile;
+use crate::lower::sgemm::shared::shared_tile::stages;
 use crate::lower::sgemm::shared::tile::Tiled;
-use crate::lower::sgemm::simt::async_copy::{Stream, When};
 use crate::plan::Ragged;
 
-struct Ring<'t> {
+/// The tile that is copied next: its first k, and whether it exists.
+struct NextTile {
+    k0: Expr,
+    exists: Expr,
+}
+
+struct MultistagePipeline<'t> {
     tiled: &'t Tiled<'t>,
     /// Buffers of the ring.
     stages: Const,
     /// Groups of copies that may be in flight when a tile is needed.
     pending: Expr,
-    a: Stream<'t>,
-    b: Stream<'t>,
+    a: AsyncCopies<'t>,
+    b: AsyncCopies<'t>,
 }
 
+/// Multiplies all tiles, which asynchronous copies bring.
 pub(crate) fn asynchronous(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
-    stages: u32,
+    stage_count: u32,
     spread: u32,
 ) -> Accumulators {
-    let ring = tile::stages(b, stages);
-    let acc = Accumulators::declare(b, tiled);
-    let matrices = tiled.matrices.as_ref();
-    let pair = matrices.is_none().then(|| FragmentPair::declare(b, tiled));
+    let ring = stages(b, stage_count);
+    let acc = accumulators(b, tiled);
+    let warp = tiled.mma.as_ref();
+    let pair = warp.is_none().then(|| FragmentPair::declare(b, tiled));
     let first = width_of_first(b, tiled);
     copies_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
-    let a_copies = Stream::declare(b, &tiled.a);
-    let b_copies = Stream::declare(b, &tiled.b);
-    let ring = Ring { tiled, stages: ring, pending: ring - 2, a: a_copies, b: b_copies };
-    if matrices.is_some() && tiled.plan.spec().stream_k {
+    let a_copies = AsyncCopies::declare(b, &tiled.a);
+    let b_copies = AsyncCopies::declare(b, &tiled.b);
+    let ring =
+        MultistagePipeline { tiled, stages: ring, pending: ring - 2, a: a_copies, b: b_copies };
+    if warp.is_some() && tiled.plan.spec().stream_k {
         b.comment("Where sums have no terms nobody waits for a tile, so none is copied: the next one's would come in its way.");
-        b.if_(tiled.depth().gt(0), |b| ring.fill(b, stages, &first));
+        b.if_(tiled.depth().gt(0), |b| ring.fill(b, stage_count, &first));
     } else {
-        ring.fill(b, stages, &first);
+        ring.fill(b, stage_count, &first);
     }
-    match (pair, matrices.zip(acc.matrices())) {
-        (None, Some(of)) => ring.by_matrices(b, of, first, spread),
+    match (pair, warp.zip(acc.mma())) {
+        (None, Some((warp, accumulators))) => {
+            ring.by_mma(b, MmaContext { warp, accumulators }, first, spread);
+        }
         (None, None) => unreachable!("declared: what tensor cores multiply, or fragments"),
         (Some(pair), _) => {
             b.push(Stmt::CopyWait { pending: ring.pending.clone() });
@@ -57,8 +67,14 @@ pub(crate) fn asynchronous(
     acc
 }
 
-impl Ring<'_> {
-    fn start(&self, b: &mut KernelBuilder, share: &Share, slot: &Expr, when: When<'_>) {
+impl MultistagePipeline<'_> {
+    fn start(
+        &self,
+        b: &mut KernelBuilder,
+        share: &CopyShare,
+        slot: &Expr,
+        when: CopyCondition<'_>,
+    ) {
         self.a.start(b, share, slot, when);
         self.b.start(b, share, slot, when);
     }
@@ -72,16 +88,16 @@ impl Ring<'_> {
     fn start_existing(
         &self,
         b: &mut KernelBuilder,
-        share: &Share,
+        share: &CopyShare,
         slot: &Expr,
         k0: &Expr,
         first: Option<&Expr>,
     ) {
         bring_in(b, self.tiled, k0, first, |b, terms| {
             let when = match (terms, self.tiled.t.ragged()) {
-                (None, _) => When::Always,
-                (Some(terms), Ragged::First) => When::AtEnd { terms, bk: self.tiled.bk },
-                (Some(terms), _) => When::Below(terms),
+                (None, _) => CopyCondition::Always,
+                (Some(terms), Ragged::First) => CopyCondition::AtEnd { terms, bk: self.tiled.bk },
+                (Some(terms), _) => CopyCondition::Below(terms),
             };
             self.start(b, share, slot, when);
         });
@@ -95,7 +111,7 @@ impl Ring<'_> {
                 "The terms of the first tile go to its end: zeros before them change no sum.",
             );
         }
-        self.start_existing(b, &Share::All, &0.into(), &0.into(), Some(first));
+        self.start_existing(b, &CopyShare::All, &0.into(), &0.into(), Some(first));
         b.push(Stmt::CopyCommit);
         self.advance(b, first);
         if stages == 2 {
@@ -105,7 +121,7 @@ impl Ring<'_> {
         b.loop_("s", For::below(1, end).unroll(Unroll::Full), |b, s| {
             let k0 = Expr::from(b.let_("k0", first.clone() + (s - 1) * bk));
             b.if_(k0.clone().lt(self.tiled.depth()), |b| {
-                self.start_existing(b, &Share::All, &s.into(), &k0, None);
+                self.start_existing(b, &CopyShare::All, &s.into(), &k0, None);
                 self.advance(b, &bk.into());
             });
             b.push(Stmt::CopyCommit);
@@ -143,7 +159,13 @@ impl Ring<'_> {
                     b.assign(read, another.select(self.after(read), read));
                 });
                 pair.load(b, tiled, (i + 1) % 2, &read.into(), &((i + 1) % steps));
-                self.copies(b, (k0.into(), more.into()), i, spread_name, &write.into());
+                self.copies(
+                    b,
+                    NextTile { k0: k0.into(), exists: more.into() },
+                    i,
+                    spread_name,
+                    &write.into(),
+                );
                 pair.multiply(b, tiled, acc, i);
             });
             self.advance(b, &bk.into());
@@ -153,13 +175,7 @@ impl Ring<'_> {
 
     /// The same where tensor cores multiply: a step reads many words, and multiplies them many times, so the compiler
     /// reads some of them early by itself.
-    fn by_matrices(
-        &self,
-        b: &mut KernelBuilder,
-        of: (&WarpMatrices, &Matrices),
-        first: Expr,
-        spread: u32,
-    ) {
+    fn by_mma(&self, b: &mut KernelBuilder, context: MmaContext<'_>, first: Expr, spread: u32) {
         let (tiled, ring) = (self.tiled, self.stages);
         let (depth, bk) = (tiled.depth(), tiled.bk);
         let spread_name = spread_name(b, spread);
@@ -175,8 +191,8 @@ impl Ring<'_> {
             b.barrier();
             let more = b.let_("more", Expr::from(k0).lt(depth.clone()));
             b.unrolled("k", tiled.steps(), |b, i| {
-                self.copies(b, (k0.into(), more.into()), i, spread_name, &write.into());
-                mma::step(b, tiled, of, &read.into(), &i.into());
+                self.copies(b, NextTile { k0: k0.into(), exists: more.into() }, i, spread_name, &write.into());
+                mma::step(b, tiled, context, &read.into(), &i.into());
             });
             self.advance(b, &bk.into());
             b.assign(read, self.after(read));
@@ -188,23 +204,23 @@ impl Ring<'_> {
     fn copies(
         &self,
         b: &mut KernelBuilder,
-        (k0, more): (Expr, Expr),
+        next: NextTile,
         i: Var,
         spread: Option<Const>,
         write: &Expr,
     ) {
         let (share, mine, last) = match spread {
-            None => (Share::All, Expr::from(i).equals(0), Expr::from(i).equals(0)),
+            None => (CopyShare::All, Expr::from(i).equals(0), Expr::from(i).equals(0)),
             Some(parts) => {
-                let share = Share::Part { k: i, parts };
+                let share = CopyShare::Part { k: i, parts };
                 (share, Expr::from(i).lt(parts), Expr::from(i).equals(parts - 1))
             }
         };
         b.if_(mine, |b| {
             if self.tiled.t.ragged() == Ragged::Last {
-                b.if_(more, |b| self.start_existing(b, &share, write, &k0, None));
+                b.if_(next.exists, |b| self.start_existing(b, &share, write, &next.k0, None));
             } else {
-                self.start(b, &share, write, When::If(&more));
+                self.start(b, &share, write, CopyCondition::If(&next.exists));
             }
             if spread.is_none() {
                 b.push(Stmt::CopyCommit);

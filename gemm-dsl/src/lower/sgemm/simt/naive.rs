@@ -1,16 +1,22 @@
 //! Kernels that stage nothing, and whose threads have one sum after the other.
 
-use super::fragment::partial_sums;
 use crate::ir::{
     Access, Change, Const, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll,
     Var,
 };
-use crate::lower::sgemm::shared::epilogue_expression::Finish;
-use crate::lower::sgemm::shared::problem::Problem;
-use crate::lower::sgemm::shared::schedule;
+use crate::lower::sgemm::shared::accumulators::partial_sums;
+use crate::lower::sgemm::shared::epilogue_args::Element;
+use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::schedule::{self, TileExtents};
 use crate::plan::{NaivePlan, SgemmPlan};
 
-pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, problem: Problem) {
+pub(crate) fn body(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    shape: &NaivePlan,
+    problem: GemmProblem,
+) {
     let rows = b.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
     let cols = b.constant("COLS", shape.cols() as i32, "threads of a block along its columns");
     let coarsen = (shape.coarsen() > 1)
@@ -27,9 +33,16 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
         Some(coarsen) => cols * coarsen,
         None => cols.into(),
     };
-    let origin = schedule::origin(b, plan, &problem, (rows.into(), width), None, None);
-    let problem = &problem.of(b, origin.batch);
-    let finish = &Finish::declare(b, plan, problem);
+    let origin = schedule::origin(
+        b,
+        plan,
+        &problem,
+        TileExtents { rows: rows.into(), cols: width },
+        None,
+        None,
+    );
+    let problem = &problem.for_product(b, origin.batch);
+    let finish = &EpilogueExpression::declare(b, plan, problem);
 
     b.comment(match shape.by_rows() {
         false => "Consecutive threads compute consecutive columns of C.",
@@ -41,14 +54,14 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
     match coarsen {
         None => {
             let col = b.let_("col", origin.col + thread_col);
-            output(b, plan, problem, finish, (row, col));
+            output(b, plan, problem, finish, row, col);
         }
         Some(coarsen) => {
             let first = b.let_("first_col", origin.col + thread_col * coarsen);
             b.comment("The outputs of a thread, one whole sum after the other.");
             b.loop_("j", For::below(0, coarsen).unroll(Unroll::By(1)), |b, j| {
                 let col = b.let_("col", first + j);
-                output(b, plan, problem, finish, (row, col));
+                output(b, plan, problem, finish, row, col);
             });
         }
     }
@@ -58,15 +71,16 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, p
 fn output(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
-    problem: &Problem,
-    finish: &Finish<'_>,
-    (row, col): (Var, Var),
+    problem: &GemmProblem,
+    finish: &EpilogueExpression<'_>,
+    row: Var,
+    col: Var,
 ) {
     let write = |b: &mut KernelBuilder| {
         let sum = dot_product(b, plan, problem, row, col);
-        let at = (&row.into(), &col.into());
+        let at = Element { row: &row.into(), col: &col.into() };
         let held = finish.operands.rest(b, at, 0.into(), false);
-        let value = finish.value(sum, at, (&held, 0));
+        let value = finish.value(sum, at, &held, 0);
         b.store(problem.c().at(row, col), value);
     };
     if plan.guarded() {
@@ -81,7 +95,7 @@ fn output(
 fn dot_product(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
-    problem: &Problem,
+    problem: &GemmProblem,
     row: Var,
     col: Var,
 ) -> Expr {

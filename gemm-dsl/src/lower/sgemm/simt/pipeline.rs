@@ -5,12 +5,13 @@
 //! is read by vectors the last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
 //! one tile and brings in the next.
 
-use super::fragment::{Accumulators, multiply};
+use super::fragment::{accumulators, multiply};
 use super::load::Loads;
+use super::multistage;
 use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
+use crate::lower::sgemm::shared::accumulators::Accumulators;
 use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
 use crate::lower::sgemm::shared::tile::Tiled;
-use crate::lower::sgemm::simt::multistage;
 use crate::plan::Pipeline;
 
 /// Multiplies all tiles.
@@ -35,7 +36,7 @@ enum Next {
 }
 
 fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
-    let acc = Accumulators::declare(b, tiled);
+    let acc = accumulators(b, tiled);
     let first = width_of_first(b, tiled);
     edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
     let loads = (Loads::declare(b, &tiled.a), Loads::declare(b, &tiled.b));
@@ -77,15 +78,15 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
             });
             return;
         }
-        let held = (a_loads.registers(b), b_loads.registers(b));
+        let held = [a_loads.registers(b), b_loads.registers(b)];
         b.if_(more.clone(), |b| {
             bring_in(b, tiled, &k0, None, |b, limit| {
-                a_loads.to_registers(b, held.0, &k0, limit);
-                b_loads.to_registers(b, held.1, &k0, limit);
+                a_loads.to_registers(b, held[0], &k0, limit);
+                b_loads.to_registers(b, held[1], &k0, limit);
             });
         });
         multiply(b, tiled, &acc, &slot);
-        b.if_(more, |b| hand_over(b, (a_loads, b_loads), held, buffer));
+        b.if_(more, |b| hand_over(b, [a_loads, b_loads], held, buffer));
     });
     acc
 }
@@ -93,8 +94,8 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
 /// The next tile from registers to shared memory.
 fn hand_over(
     b: &mut KernelBuilder,
-    (a_loads, b_loads): (&Loads<'_>, &Loads<'_>),
-    held: (BufferId, BufferId),
+    [a_loads, b_loads]: [&Loads<'_>; 2],
+    registers: [BufferId; 2],
     buffer: Option<Var>,
 ) {
     let slot = match buffer {
@@ -107,7 +108,7 @@ fn hand_over(
             buffer.into()
         }
     };
-    a_loads.registers_to_shared(b, held.0, &slot);
-    b_loads.registers_to_shared(b, held.1, &slot);
+    a_loads.registers_to_shared(b, registers[0], &slot);
+    b_loads.registers_to_shared(b, registers[1], &slot);
     b.barrier();
 }

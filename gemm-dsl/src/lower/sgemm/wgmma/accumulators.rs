@@ -1,18 +1,18 @@
 //! Matrix instructions on a tile that has come, and the sums of a thread.
 
-use super::{Place, Tensor};
+use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Wgmma};
-use crate::plan::TensorPlan;
+use crate::plan::WgmmaPlan;
 
-impl Tensor<'_> {
+impl WgmmaFrame<'_> {
     /// Multiplies the tile of a stage into the sums, or into fresh ones that are then added. `is_read` is what is done
     /// when the tile has been read.
     pub(super) fn multiply(
         &self,
         b: &mut KernelBuilder,
-        sums: Sums,
+        sums: WgmmaAccumulators,
         stage: &Expr,
-        place: &Place,
+        place: &ThreadPlace,
         is_read: impl FnOnce(&mut KernelBuilder),
     ) {
         let (t, bk) = (self.t, self.bk);
@@ -20,7 +20,8 @@ impl Tensor<'_> {
         let terms = b.constant("WGMMA_K", terms, "terms of a matrix instruction");
         match t.promote().filter(|promote| *promote < t.bk()) {
             None => {
-                self.products(b, sums, (stage, place), (None, bk / terms, terms));
+                let steps = TileSteps { first: None, count: bk / terms, terms };
+                self.multiply_steps(b, sums, stage, place, steps);
                 is_read(b);
                 sums.add(b, t);
             }
@@ -29,7 +30,8 @@ impl Tensor<'_> {
                 let promote = b.constant("PROMOTE", promote as i32, meaning);
                 b.unrolled("part", bk / promote, |b, part| {
                     let first = part * promote;
-                    self.products(b, sums, (stage, place), (Some(first), promote / terms, terms));
+                    let steps = TileSteps { first: Some(first), count: promote / terms, terms };
+                    self.multiply_steps(b, sums, stage, place, steps);
                     sums.add(b, t);
                 });
                 is_read(b);
@@ -38,21 +40,23 @@ impl Tensor<'_> {
     }
 
     /// Sums the products of so many steps of a tile, from a term on, and waits for the sums.
-    fn products(
+    fn multiply_steps(
         &self,
         b: &mut KernelBuilder,
-        sums: Sums,
-        (stage, place): (&Expr, &Place),
-        (first, steps, terms): (Option<Expr>, Expr, Const),
+        sums: WgmmaAccumulators,
+        stage: &Expr,
+        place: &ThreadPlace,
+        steps: TileSteps,
     ) {
+        let TileSteps { first, count: steps, terms } = steps;
         let (t, into) = (self.t, sums.fresh.unwrap_or(sums.all));
         b.wgmma_fence([into]);
         for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
             b.unrolled("step", steps.clone(), |b, step| {
                 let at = step * terms;
                 let at = first.iter().cloned().fold(at, |at, first| first + at);
-                let tile = |of: usize, plane: u32, line: &Expr| {
-                    self.in_tile(of, stage, [Expr::I32(plane as i32), line.clone(), at.clone()])
+                let tile = |of: usize, split: u32, line: &Expr| {
+                    self.in_tile(of, stage, [Expr::I32(split as i32), line.clone(), at.clone()])
                 };
                 let [row, col] = &place.group;
                 let begins = nth == 0 && sums.fresh.is_some();
@@ -71,15 +75,22 @@ impl Tensor<'_> {
     }
 }
 
+/// Steps of a tile, from a term on, each of so many terms.
+struct TileSteps {
+    first: Option<Expr>,
+    count: Expr,
+    terms: Const,
+}
+
 /// The sums of a thread: all, and those of the last terms, where these are summed from zero on.
 #[derive(Clone, Copy)]
-pub(super) struct Sums {
+pub(super) struct WgmmaAccumulators {
     pub all: BufferId,
     fresh: Option<BufferId>,
 }
 
-impl Sums {
-    pub fn declare(b: &mut KernelBuilder, t: &TensorPlan) -> Self {
+impl WgmmaAccumulators {
+    pub fn declare(b: &mut KernelBuilder, t: &WgmmaPlan) -> Self {
         let count = [Expr::I32(t.columns() as i32 / 2)];
         b.comment("The sums of this thread, as instructions have them.");
         let all = b.zeroed_registers("acc", Elem::F32, count.clone(), "");
@@ -89,7 +100,7 @@ impl Sums {
     }
 
     /// Adds those that are fresh to the others, if there are some.
-    fn add(self, b: &mut KernelBuilder, t: &TensorPlan) {
+    fn add(self, b: &mut KernelBuilder, t: &WgmmaPlan) {
         let Some(fresh) = self.fresh else { return };
         b.unrolled("i", t.columns() as i32 / 2, |b, i| {
             let of = |sums| Access::new(sums, [i.into()]);

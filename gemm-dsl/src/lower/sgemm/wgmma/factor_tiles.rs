@@ -2,7 +2,7 @@
 //! has a tile of lines, rows of A or columns of B, and of terms of these, whichever of both lies in memory side by side.
 
 use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
-use crate::lower::sgemm::shared::problem::{Matrix, Problem};
+use crate::lower::sgemm::shared::problem::{GemmProblem, Matrix};
 use crate::plan::SgemmPlan;
 
 /// Lines of a block.
@@ -12,17 +12,17 @@ const THREADS: i32 = 256;
 
 /// The tiles of such a kernel.
 #[derive(Clone, Copy)]
-pub(crate) struct Sides {
+pub(crate) struct FactorTiles {
     pub lines: Const,
     pub terms: Const,
     pub threads: Const,
 }
 
-impl Sides {
+impl FactorTiles {
     /// Declares them, of so many terms each, and the blocks of the launch.
     pub fn declare(
         b: &mut KernelBuilder,
-        problem: &Problem,
+        problem: &GemmProblem,
         terms_of_tile: i32,
         blocks_per_sm: u32,
     ) -> Self {
@@ -48,7 +48,12 @@ impl Sides {
     }
 
     /// Finds which tile is this block's.
-    pub fn of_block(self, b: &mut KernelBuilder, plan: &SgemmPlan, problem: Problem) -> OfBlock {
+    pub fn of_block(
+        self,
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: GemmProblem,
+    ) -> BlockFactorTile {
         let Self { lines, terms, .. } = self;
         b.comment("Blocks go through A along K, then through B.");
         let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
@@ -57,14 +62,14 @@ impl Sides {
         let block = b.let_("block", Special::BlockX);
         let layout = plan.layout();
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
-        OfBlock { sides: self, problem, along_k, tiles_k, tiles_a, block }
+        BlockFactorTile { sides: self, problem, along_k, tiles_k, tiles_a, block }
     }
 }
 
 /// Where a block is.
-pub(crate) struct OfBlock {
-    sides: Sides,
-    problem: Problem,
+pub(crate) struct BlockFactorTile {
+    sides: FactorTiles,
+    problem: GemmProblem,
     along_k: [bool; 2],
     tiles_k: Var,
     /// Tiles of one A.
@@ -72,9 +77,9 @@ pub(crate) struct OfBlock {
     block: Var,
 }
 
-impl OfBlock {
+impl BlockFactorTile {
     /// Does something with its tile, be it one of A or of B.
-    pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &Side)) {
+    pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &FactorTile)) {
         let of = |b: &mut KernelBuilder, nth: usize, tile: Expr| {
             let side = self.side(b, nth, tile);
             body(b, &side);
@@ -90,8 +95,8 @@ impl OfBlock {
         );
     }
 
-    fn side(&self, b: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
-        let (Sides { lines, terms, .. }, problem) = (self.sides, &self.problem);
+    fn side(&self, b: &mut KernelBuilder, nth: usize, tile: Expr) -> FactorTile {
+        let (FactorTiles { lines, terms, .. }, problem) = (self.sides, &self.problem);
         let extent = [problem.m, problem.n][nth];
         let (tile, number) = match problem.count_of(nth) {
             None => (b.let_("nth", tile), None),
@@ -111,12 +116,12 @@ impl OfBlock {
         let first_term = b.let_("first_term", tile % self.tiles_k * terms);
         let matrix = problem.matrix_for(b, nth, number);
         let along_k = self.along_k[nth];
-        Side { nth, matrix, number, extent, along_k, first_line, first_term }
+        FactorTile { nth, matrix, number, extent, along_k, first_line, first_term }
     }
 }
 
 /// A tile of A, or of B.
-pub(crate) struct Side {
+pub(crate) struct FactorTile {
     /// 0 of A, 1 of B.
     pub nth: usize,
     matrix: Matrix,
@@ -130,7 +135,7 @@ pub(crate) struct Side {
     pub first_term: Var,
 }
 
-impl Side {
+impl FactorTile {
     /// The name of the matrix.
     pub fn letter(&self) -> char {
         ['A', 'B'][self.nth]

@@ -1,46 +1,48 @@
 //! The main loop: how tiles of planes come to shared memory, and who waits for whom.
 
-use super::tiles::{Tile, Tiles};
-use super::{Holders, Place, Tensor};
+use super::tiles::{OutputTile, OutputTiles};
+use super::{Consumers, ThreadPlace, WgmmaFrame};
 use crate::ir::{
     Access, BufferId, Change, Const, Expr, For, KernelBuilder, MbarrierId, ProxyFence, Unroll, Var,
 };
-use crate::lower::sgemm::wgmma::accumulators::Sums;
+use crate::lower::sgemm::wgmma::accumulators::WgmmaAccumulators;
 use crate::spec::Copies;
 use crate::target::arch::WARP;
 
 /// Does what the threads do that multiply, and what those do that ask for tiles.
-pub(super) fn run(b: &mut KernelBuilder, holders: &Holders<'_>) {
-    let tensor = holders.tensor;
-    let tiles = Tiles::declare(b, tensor);
-    let none_lost = holders.lost.map(|lost| lost.none(b));
-    let rounds = tensor.depth().div_ceil(tensor.bk);
-    let rounds = none_lost.clone().into_iter().fold(rounds, |rounds, none| none.select(rounds, 0));
+pub(super) fn run(b: &mut KernelBuilder, consumers: &Consumers<'_>) {
+    let frame = consumers.frame;
+    let tiles = OutputTiles::declare(b, frame);
+    let all_representable =
+        consumers.unrepresentable.map(|unrepresentable| unrepresentable.none(b));
+    let rounds = frame.depth().div_ceil(frame.bk);
+    let rounds =
+        all_representable.clone().into_iter().fold(rounds, |rounds, none| none.select(rounds, 0));
     let rounds = b.let_("rounds", rounds);
-    let by_holders = |b: &mut KernelBuilder, multiply: Multiply<'_>| {
-        let ready = holders.prepare(b, none_lost.clone());
-        tiles.each(b, tensor, rounds, |b, tile| {
+    let by_consumers = |b: &mut KernelBuilder, multiply: Multiply<'_>| {
+        let ready = consumers.prepare(b, all_representable.clone());
+        tiles.each(b, frame, rounds, |b, tile| {
             let sums = multiply(b, tile, &ready.place);
-            holders.store(b, &ready, tile, sums);
+            consumers.store(b, &ready, tile, sums);
         });
     };
-    if tensor.t.copies() == Copies::Threads {
-        return by_holders(b, &|b, tile, place| copied(b, tensor, tile, (rounds, place)));
+    if frame.t.copies() == Copies::Threads {
+        return by_consumers(b, &|b, tile, place| copied(b, frame, tile, rounds, place));
     }
-    let boxes = Boxes::declare(b, tensor, rounds);
-    if !tensor.t.producer() {
-        return by_holders(b, &|b, tile, place| boxes.by_all(b, tile, place));
+    let boxes = TmaTiles::declare(b, frame, rounds);
+    if !frame.t.producer() {
+        return by_consumers(b, &|b, tile, place| boxes.by_all(b, tile, place));
     }
-    let limits = tensor.t.registers();
+    let limits = frame.t.registers();
     b.if_else(
-        Expr::from(tensor.tid).ge(tensor.threads),
+        Expr::from(frame.tid).ge(frame.threads),
         |b| {
             b.comment("The producer keeps the ring full.");
             if let Some([few, _]) = limits {
                 b.fewer_registers(few);
             }
-            b.if_(Expr::from(tensor.tid).equals(tensor.threads), |b| {
-                tiles.each(b, tensor, rounds, |b, tile| boxes.produce(b, tile));
+            b.if_(Expr::from(frame.tid).equals(frame.threads), |b| {
+                tiles.each(b, frame, rounds, |b, tile| boxes.produce(b, tile));
             });
         },
         |b| {
@@ -48,10 +50,10 @@ pub(super) fn run(b: &mut KernelBuilder, holders: &Holders<'_>) {
             if let Some([_, many]) = limits {
                 b.more_registers(many);
             }
-            by_holders(b, &|b, tile, place| boxes.consume(b, tile, place));
+            by_consumers(b, &|b, tile, place| boxes.consume(b, tile, place));
         },
     );
-    if tensor.cluster.is_some() {
+    if frame.cluster.is_some() {
         b.comment("No block ends before all have read what others bring, and have arrived where others wait.");
         b.warp_barrier();
         b.cluster_barrier();
@@ -59,7 +61,7 @@ pub(super) fn run(b: &mut KernelBuilder, holders: &Holders<'_>) {
 }
 
 /// What multiplies a tile of C, and gives its sums.
-type Multiply<'f> = &'f dyn Fn(&mut KernelBuilder, &Tile, &Place) -> BufferId;
+type Multiply<'f> = &'f dyn Fn(&mut KernelBuilder, &OutputTile, &ThreadPlace) -> BufferId;
 
 /// The loop over all tiles: unrolled, each would be written out with all of its instructions.
 fn each_round(
@@ -73,114 +75,130 @@ fn each_round(
 /// All threads copy a tile, then all multiply it.
 fn copied(
     b: &mut KernelBuilder,
-    tensor: &Tensor<'_>,
-    tile: &Tile,
-    (rounds, place): (Var, &Place),
+    frame: &WgmmaFrame<'_>,
+    tile: &OutputTile,
+    rounds: Var,
+    place: &ThreadPlace,
 ) -> BufferId {
-    let sums = Sums::declare(b, tensor.t);
+    let sums = WgmmaAccumulators::declare(b, frame.t);
     each_round(b, rounds, |b, round| {
         b.comment("Threads copy 16 bytes at a time; zeros stand behind the last term.");
         for nth in [0, 1] {
-            copy(b, tensor, (tile, nth), round);
+            copy(b, frame, FactorCopy { tile, nth, round });
         }
         b.comment("What threads have stored, matrix instructions read another way.");
         b.proxy_fence(ProxyFence::Async);
         b.barrier();
-        tensor.multiply(b, sums, &0.into(), place, |b| b.barrier());
+        frame.multiply(b, sums, &0.into(), place, |b| b.barrier());
     });
     sums.all
+}
+
+/// The tile of A, 0, or of B, 1, that threads copy in a round.
+#[derive(Clone, Copy)]
+struct FactorCopy<'t> {
+    tile: &'t OutputTile,
+    nth: usize,
+    round: Var,
 }
 
 /// Vectors of a tile that a thread reads before it stores the first of them.
 const AT_ONCE: u32 = 4;
 
 /// Copies the planes of a tile of A, or of B. Where all threads have as many vectors, they ask for several before they wait for one.
-fn copy(b: &mut KernelBuilder, tensor: &Tensor<'_>, tile: (&Tile, usize), round: Var) {
-    let t = tensor.t;
-    let (lines, rows) = if tile.1 == 0 { (tensor.bm, t.bm()) } else { (tensor.bn, t.bn()) };
-    let of_plane = lines * (tensor.bk / i32::from(t.elem().vector_lanes()));
-    let all = tensor.planes.of_all(of_plane.clone());
-    let vectors = t.planes() * rows * t.bk() / u32::from(t.elem().vector_lanes());
+fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
+    let t = frame.t;
+    let (lines, rows) = if of.nth == 0 { (frame.bm, t.bm()) } else { (frame.bn, t.bn()) };
+    let of_plane = lines * (frame.bk / i32::from(t.elem().vector_lanes()));
+    let all = frame.splits.of_all(of_plane.clone());
+    let vectors = t.splits() * rows * t.bk() / u32::from(t.elem().vector_lanes());
     if !vectors.is_multiple_of(t.threads()) {
-        let threads = Change::Add(tensor.threads.into());
-        let head = For::below(tensor.tid, all).change(threads).unroll(Unroll::By(1));
-        b.loop_("i", head, |b, i| copy_vector(b, tensor, tile, (i, of_plane), round));
+        let threads = Change::Add(frame.threads.into());
+        let head = For::below(frame.tid, all).change(threads).unroll(Unroll::By(1));
+        b.loop_("i", head, |b, i| copy_vector(b, frame, of, i, of_plane));
         return;
     }
     let of_thread = vectors / t.threads();
     let unroll = if of_thread <= AT_ONCE { Unroll::Full } else { Unroll::By(AT_ONCE) };
-    let head = For::below(0, all / tensor.threads).unroll(unroll);
+    let head = For::below(0, all / frame.threads).unroll(unroll);
     b.loop_("i", head, |b, i| {
-        let vector = b.let_("vector", i * tensor.threads + tensor.tid);
-        copy_vector(b, tensor, tile, (vector, of_plane), round);
+        let vector = b.let_("vector", i * frame.threads + frame.tid);
+        copy_vector(b, frame, of, vector, of_plane);
     });
 }
 
 /// Copies a vector of a tile, given its number among all, and how many a plane has.
 fn copy_vector(
     b: &mut KernelBuilder,
-    tensor: &Tensor<'_>,
-    (tile, nth): (&Tile, usize),
-    (i, of_plane): (Var, Expr),
-    round: Var,
+    frame: &WgmmaFrame<'_>,
+    of: FactorCopy<'_>,
+    i: Var,
+    of_plane: Expr,
 ) {
+    let FactorCopy { tile, nth, round } = of;
     let p = &tile.problem;
     let (lines, origin, extent) = match nth {
-        0 => (tensor.bm, tile.origin.row, p.m),
-        _ => (tensor.bn, tile.origin.col, p.n),
+        0 => (frame.bm, tile.origin.row, p.m),
+        _ => (frame.bn, tile.origin.col, p.n),
     };
-    let elem = tensor.t.elem();
+    let elem = frame.t.elem();
     let lanes = i32::from(elem.vector_lanes());
-    let of_line = tensor.bk / lanes;
-    let plane = match tensor.planes.count {
+    let of_line = frame.bk / lanes;
+    let split = match frame.splits.count {
         None => Expr::I32(0),
         Some(_) => b.let_("plane", i / of_plane).into(),
     };
     let line = i / of_line.clone();
-    let line = if tensor.planes.count.is_some() { line % lines } else { line };
+    let line = if frame.splits.count.is_some() { line % lines } else { line };
     let line = b.let_("line", line);
     let term = b.let_("term", i % of_line * lanes);
-    let at = Expr::from(b.let_("at", tensor.term(round.into()) + term));
+    let at = Expr::from(b.let_("at", frame.term(round.into()) + term));
     let inside = (origin + line).min(extent - 1);
-    let from = tensor.planes.of_product(nth, p.product, plane.clone()).into_iter();
+    let from = frame.splits.of_product(nth, p.product, split.clone()).into_iter();
     let from = from.chain([inside, at.clone()]);
-    let from = Access::new(tensor.planes.buffers[nth], from).vector();
-    let to = tensor.in_tile(nth, &0.into(), [plane, line.into(), term.into()]).vector();
+    let from = Access::new(frame.splits.buffers[nth], from).vector();
+    let to = frame.in_tile(nth, &0.into(), [split, line.into(), term.into()]).vector();
     let zeros = vec![Expr::F32(0.0).cast(elem); elem.vector_lanes().into()];
     b.if_else(
-        at.lt(tensor.planes.pitch()),
+        at.lt(frame.splits.pitch()),
         |b| b.store(to.clone(), from.load()),
         |b| b.store(to.clone(), Expr::Pack(zeros)),
     );
 }
 
 /// Boxes that come by themselves, and the barriers at which who needs them waits.
-struct Boxes<'t> {
-    tensor: &'t Tensor<'t>,
+struct TmaTiles<'t> {
+    frame: &'t WgmmaFrame<'t>,
     rounds: Var,
     full: MbarrierId,
     /// Where stages are given back to whoever asks for tiles.
     empty: Option<MbarrierId>,
 }
 
+/// A block among those of its cluster.
+struct ClusterBlock {
+    blocks: Const,
+    rank: Var,
+}
+
 /// The stage of a tile, and the parity of its phase there.
-struct Turn {
+struct StageTurn {
     stage: Expr,
     parity: Expr,
 }
 
-impl<'t> Boxes<'t> {
-    fn declare(b: &mut KernelBuilder, tensor: &'t Tensor<'t>, rounds: Var) -> Self {
-        let t = tensor.t;
-        let count = tensor.turns();
+impl<'t> TmaTiles<'t> {
+    fn declare(b: &mut KernelBuilder, frame: &'t WgmmaFrame<'t>, rounds: Var) -> Self {
+        let t = frame.t;
+        let count = frame.stage_count();
         let full = b.mbarriers("full", count.clone(), "a tile has come");
         let empty = t.producer().then(|| b.mbarriers("empty", count.clone(), "it has been read"));
-        b.if_(Expr::from(tensor.tid).equals(0), |b| {
+        b.if_(Expr::from(frame.tid).equals(0), |b| {
             b.unrolled("i", count, |b, i| {
                 b.mbarrier_init(full, i, 1);
                 if let Some(empty) = empty {
-                    let warps = tensor.threads / WARP as i32;
-                    let warps = match tensor.cluster {
+                    let warps = frame.threads / WARP as i32;
+                    let warps = match frame.cluster {
                         None => warps,
                         Some((blocks, _)) => blocks * warps,
                     };
@@ -189,21 +207,21 @@ impl<'t> Boxes<'t> {
             });
             b.proxy_fence(ProxyFence::MbarrierInit);
         });
-        match tensor.cluster {
+        match frame.cluster {
             None => b.barrier(),
             Some(_) => b.cluster_barrier(),
         }
-        Self { tensor, rounds, full, empty }
+        Self { frame, rounds, full, empty }
     }
 
-    fn turn(&self, b: &mut KernelBuilder, tile: &Tile, round: Var) -> Turn {
+    fn turn(&self, b: &mut KernelBuilder, tile: &OutputTile, round: Var) -> StageTurn {
         let round = match tile.before {
             None => round,
             Some(before) => b.let_("turn", before + round),
         };
-        match self.tensor.stages {
-            None => Turn { stage: 0.into(), parity: round % 2 },
-            Some(stages) => Turn {
+        match self.frame.stages {
+            None => StageTurn { stage: 0.into(), parity: round % 2 },
+            Some(stages) => StageTurn {
                 stage: b.let_("stage", round % stages).into(),
                 parity: b.let_("parity", round / stages % 2).into(),
             },
@@ -211,22 +229,22 @@ impl<'t> Boxes<'t> {
     }
 
     /// One thread asks for the tile of a round.
-    fn ask(&self, b: &mut KernelBuilder, tile: &Tile, stage: &Expr, round: Expr) {
-        let tensor = self.tensor;
-        let size = tensor.t.elem().size() as i32;
-        let elements = (tensor.bm + tensor.bn) * tensor.bk;
-        let bytes = tensor.planes.of_all(elements) * size;
+    fn ask(&self, b: &mut KernelBuilder, tile: &OutputTile, stage: &Expr, round: Expr) {
+        let frame = self.frame;
+        let size = frame.t.elem().size() as i32;
+        let elements = (frame.bm + frame.bn) * frame.bk;
+        let bytes = frame.splits.of_all(elements) * size;
         b.mbarrier_arrive_expect(self.full, stage.clone(), bytes);
-        let term = tensor.term(round);
+        let term = frame.term(round);
         let lines = [tile.origin.row, tile.origin.col].map(Expr::from);
         for (nth, line) in lines.into_iter().enumerate() {
-            if let (Some((blocks, rank)), 1) = (tensor.cluster, nth) {
-                return self.ask_for_part(b, tile, (stage, term), (blocks, rank));
+            if let (Some((blocks, rank)), 1) = (frame.cluster, nth) {
+                return self.ask_for_part(b, tile, stage, term, ClusterBlock { blocks, rank });
             }
-            let plane = tensor.planes.of_product(nth, tile.problem.product, 0.into());
-            let at = plane.into_iter().chain([line, term.clone()]);
-            let to = tensor.in_tile(nth, stage, [0, 0, 0].map(Expr::I32));
-            b.tensor_copy(tensor.planes.buffers[nth], at, to, (self.full, stage.clone()));
+            let split = frame.splits.of_product(nth, tile.problem.product, 0.into());
+            let at = split.into_iter().chain([line, term.clone()]);
+            let to = frame.in_tile(nth, stage, [0, 0, 0].map(Expr::I32));
+            b.tensor_copy(frame.splits.buffers[nth], at, to, (self.full, stage.clone()));
         }
     }
 
@@ -234,41 +252,43 @@ impl<'t> Boxes<'t> {
     fn ask_for_part(
         &self,
         b: &mut KernelBuilder,
-        tile: &Tile,
-        (stage, term): (&Expr, Expr),
-        (blocks, rank): (Const, Var),
+        tile: &OutputTile,
+        stage: &Expr,
+        term: Expr,
+        block: ClusterBlock,
     ) {
-        let tensor = self.tensor;
+        let ClusterBlock { blocks, rank } = block;
+        let frame = self.frame;
         let meaning = "columns of B that a block brings to its cluster";
-        let part = b.constant("PART", tensor.bn / blocks, meaning);
+        let part = b.constant("PART", frame.bn / blocks, meaning);
         let line = Expr::from(tile.origin.col) + rank * part;
-        let all = Expr::I32((1 << tensor.plan.cluster()) - 1);
-        tensor.planes.each(b, |b, plane| {
-            let from = tensor.planes.of_product(1, tile.problem.product, plane.clone());
+        let all = Expr::I32((1 << frame.plan.cluster()) - 1);
+        frame.splits.each(b, |b, split| {
+            let from = frame.splits.of_product(1, tile.problem.product, split.clone());
             let at = from.into_iter().chain([line.clone(), term.clone()]);
-            let to = tensor.in_tile(1, stage, [plane, rank * part, 0.into()]);
+            let to = frame.in_tile(1, stage, [split, rank * part, 0.into()]);
             let barrier = (self.full, stage.clone());
-            b.tensor_multicast(tensor.planes.buffers[1], at, to, barrier, all);
+            b.tensor_multicast(frame.splits.buffers[1], at, to, barrier, all);
         });
     }
 
     /// All threads multiply, and the first of them asks for tiles.
-    fn by_all(&self, b: &mut KernelBuilder, tile: &Tile, place: &Place) -> BufferId {
-        let tensor = self.tensor;
-        let first_thread = || Expr::from(tensor.tid).equals(0);
-        let stages = tensor.turns();
+    fn by_all(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
+        let frame = self.frame;
+        let first_thread = || Expr::from(frame.tid).equals(0);
+        let stages = frame.stage_count();
         b.comment("The first tiles are on their way.");
         b.if_(first_thread(), |b| {
             each_round(b, Expr::from(self.rounds).min(stages.clone()), |b, round| {
-                let stage = tensor.stages.map_or(Expr::I32(0), |_| round.into());
+                let stage = frame.stages.map_or(Expr::I32(0), |_| round.into());
                 self.ask(b, tile, &stage, round.into());
             });
         });
-        let sums = Sums::declare(b, tensor.t);
+        let sums = WgmmaAccumulators::declare(b, frame.t);
         each_round(b, self.rounds, |b, round| {
-            let Turn { stage, parity } = self.turn(b, tile, round);
+            let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
-            tensor.multiply(b, sums, &stage, place, |b| {
+            frame.multiply(b, sums, &stage, place, |b| {
                 b.comment("All have read the tile: the next one may take its place.");
                 b.barrier();
                 let next = round + stages;
@@ -281,9 +301,9 @@ impl<'t> Boxes<'t> {
     }
 
     /// One thread of a warpgroup of its own asks for all tiles of K.
-    fn produce(&self, b: &mut KernelBuilder, tile: &Tile) {
+    fn produce(&self, b: &mut KernelBuilder, tile: &OutputTile) {
         each_round(b, self.rounds, |b, round| {
-            let Turn { stage, parity } = self.turn(b, tile, round);
+            let StageTurn { stage, parity } = self.turn(b, tile, round);
             if let Some(empty) = self.empty {
                 // Of the first round all stages are empty: so is the phase before the first.
                 b.mbarrier_wait(empty, stage.clone(), parity.xor(1));
@@ -293,18 +313,18 @@ impl<'t> Boxes<'t> {
     }
 
     /// The other warpgroups multiply them.
-    fn consume(&self, b: &mut KernelBuilder, tile: &Tile, place: &Place) -> BufferId {
-        let tensor = self.tensor;
-        let sums = Sums::declare(b, tensor.t);
+    fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
+        let frame = self.frame;
+        let sums = WgmmaAccumulators::declare(b, frame.t);
         each_round(b, self.rounds, |b, round| {
-            let Turn { stage, parity } = self.turn(b, tile, round);
+            let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
-            tensor.multiply(b, sums, &stage, place, |b| {
+            frame.multiply(b, sums, &stage, place, |b| {
                 let Some(empty) = self.empty else { return };
                 b.comment("The warp has read the tile.");
                 b.warp_barrier();
                 let lane = Expr::from(place.lane);
-                match tensor.cluster {
+                match frame.cluster {
                     None => b.if_(lane.equals(0), |b| b.mbarrier_arrive(empty, stage.clone())),
                     Some((blocks, _)) => b.if_(lane.clone().lt(blocks), |b| {
                         b.mbarrier_arrive_relaxed(empty, stage.clone(), lane);

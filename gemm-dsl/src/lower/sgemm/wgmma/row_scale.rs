@@ -5,16 +5,16 @@
 //! A greatest number is kept as the bits of its magnitude, which are in the order of the magnitudes. What is no number, or
 //! so small that its factor would be none of `f32`, no line holds.
 
-use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
     MemoryOrder, Scope, Special, Unroll, Var, VerifiedKernel,
 };
-use crate::lower::sgemm::shared::problem::{Problem, Takes};
+use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::schedule::Origin;
 use crate::lower::sgemm::shared::unrepresentable::magnitude;
-use crate::lower::sgemm::shared::workspace::GREATEST;
-use crate::lower::sgemm::wgmma::factor_tiles::{Side, Sides};
+use crate::lower::sgemm::shared::workspace::ROW_MAX;
+use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
 use crate::plan::SgemmPlan;
 use crate::target::arch::WARP;
 
@@ -35,36 +35,36 @@ pub(crate) fn slots(
     program: &mut Program,
     lines: [&Expr; 2],
     counts: [Option<&Expr>; 2],
-    kept: [bool; 2],
+    given: [bool; 2],
 ) -> [Slot; 2] {
     let names = ["greatest of A", "greatest of B"];
     [0, 1].map(|nth| {
         let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
-        match kept[nth] {
+        match given[nth] {
             true => program.input(names[nth], Elem::U32, dims),
-            false => program.temp_of(names[nth], Elem::U32, dims, Fill::Kept),
+            false => program.temp_of(names[nth], Elem::U32, dims, TempFill::Kept),
         }
     })
 }
 
 /// The greatest magnitudes in a kernel, those that it takes.
 #[derive(Clone, Copy)]
-pub(crate) struct Greatest([Option<BufferId>; 2]);
+pub(crate) struct RowMax([Option<BufferId>; 2]);
 
-impl Greatest {
+impl RowMax {
     /// Declares the parameters, behind those of the problem.
-    pub fn parameters(b: &mut KernelBuilder, problem: &Problem) -> Self {
-        Self::of(b, problem, [true; 2])
+    pub fn parameters(b: &mut KernelBuilder, problem: &GemmProblem) -> Self {
+        Self::declare(b, problem, [true; 2])
     }
 
     /// The same of A's or of B's alone.
-    pub fn of(b: &mut KernelBuilder, problem: &Problem, takes: [bool; 2]) -> Self {
+    pub fn declare(b: &mut KernelBuilder, problem: &GemmProblem, takes: [bool; 2]) -> Self {
         let names = ["greatest_a", "greatest_b"];
         Self([0, 1].map(|nth| {
             if !takes[nth] {
                 return None;
             }
-            let buffer = b.global(names[nth], Elem::U32, GREATEST[nth]);
+            let buffer = b.global(names[nth], Elem::U32, ROW_MAX[nth]);
             let lines = if nth == 0 { problem.m } else { problem.n };
             let batch = problem.count_of(nth).map(Expr::from);
             let apart = problem.distinct.map(|_| lines.into());
@@ -89,9 +89,10 @@ impl Greatest {
     pub fn reset(
         self,
         b: &mut KernelBuilder,
-        problem: &Problem,
+        problem: &GemmProblem,
         origin: &Origin,
-        (tile, threads): ([Const; 2], Const),
+        tile: [Const; 2],
+        threads: Const,
     ) {
         b.comment("The next launch finds the greatest numbers anew.");
         let firsts = [(origin.row, origin.col), (origin.col, origin.row)];
@@ -123,14 +124,14 @@ fn shifted(exponent: Expr) -> Expr {
     (exponent << Expr::U32(MANTISSA)).bitcast(Elem::F32)
 }
 
-fn exponent(greatest: Expr) -> Expr {
-    greatest >> Expr::U32(MANTISSA)
+fn exponent(row_max: Expr) -> Expr {
+    row_max >> Expr::U32(MANTISSA)
 }
 
 /// The factor of a line whose greatest magnitude is known, and whether it has none.
-pub(crate) fn factor(b: &mut KernelBuilder, greatest: Var) -> (Expr, Expr) {
-    let e = b.let_("exponent", exponent(greatest.into()));
-    let is_zero = Expr::from(greatest).equals(Expr::U32(0));
+pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
+    let e = b.let_("exponent", exponent(row_max.into()));
+    let is_zero = Expr::from(row_max).equals(Expr::U32(0));
     let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(Expr::U32(255)));
     let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
     let none = is_zero.clone().or(known.clone()).negated();
@@ -138,9 +139,9 @@ pub(crate) fn factor(b: &mut KernelBuilder, greatest: Var) -> (Expr, Expr) {
 }
 
 /// What scales sums of such a line back.
-pub(crate) fn back(greatest: Expr) -> Expr {
-    let e = exponent(greatest.clone());
-    greatest.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
+pub(crate) fn back(row_max: Expr) -> Expr {
+    let e = exponent(row_max.clone());
+    row_max.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
 }
 
 /// A sum that is scaled back by the factors of its row and of its column, powers of two: at once where their product is a
@@ -160,22 +161,22 @@ pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
     b.title("The greatest magnitude of each row of A and of each column of B, as bits.");
     b.title(format!("sgemm_kernel!({})", plan.spec()));
-    let problem = Problem::declare(&mut b, plan, Takes::Factors).with_distinct(&mut b);
-    let greatest = Greatest::parameters(&mut b, &problem);
-    let sides = Sides::declare(&mut b, &problem, TERMS, 1);
-    let Sides { lines, threads, .. } = sides;
+    let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
+    let row_max = RowMax::parameters(&mut b, &problem);
+    let sides = FactorTiles::declare(&mut b, &problem, TERMS, 1);
+    let FactorTiles { lines, threads, .. } = sides;
     let tid = b.let_("tid", Special::ThreadX);
     let of_block = sides.of_block(&mut b, plan, problem);
     let depth = problem.k;
     of_block.each(&mut b, |b, side| {
-        let Side { nth, extent, first_line, first_term, .. } = *side;
+        let FactorTile { nth, extent, first_line, first_term, .. } = *side;
         let end = (first_term + sides.terms).min(depth);
         let end = b.let_("end", end);
         let see = |b: &mut KernelBuilder, most: Var, line: Var, term: Var| {
             larger(b, most, magnitude(side.at(line, term).load()));
         };
         let tell = |b: &mut KernelBuilder, line: Var, most: Var| {
-            let to = greatest.at(nth, side.number(), line.into());
+            let to = row_max.at(nth, side.number(), line.into());
             b.atomic_only(AtomicOp::Max, to, Expr::from(most), MemoryOrder::Relaxed, Scope::Device);
         };
         if side.along_k {

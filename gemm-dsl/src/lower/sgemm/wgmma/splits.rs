@@ -11,14 +11,14 @@ use crate::ir::{
     Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Requirement,
     Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
 };
-use crate::lower::sgemm::mma::{kept, to_tf32, to_tf32_or_nan};
-use crate::lower::sgemm::shared::problem::{Problem, Takes};
-use crate::lower::sgemm::shared::unrepresentable::{Lost, left_by_tf32};
-use crate::lower::sgemm::shared::workspace::PLANES;
-use crate::lower::sgemm::wgmma::factor_tiles::{Side, Sides};
+use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
+use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
+use crate::lower::sgemm::shared::unrepresentable::{UnrepresentableFlag, bits_lost_in_tf32};
+use crate::lower::sgemm::shared::workspace::SPLITS;
+use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
 use crate::lower::sgemm::wgmma::row_scale;
-use crate::lower::sgemm::wgmma::row_scale::Greatest;
-use crate::plan::{SgemmPlan, TensorPlan};
+use crate::lower::sgemm::wgmma::row_scale::RowMax;
+use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies};
 use crate::target::tensor_core::Format;
 
@@ -30,10 +30,10 @@ const TERMS: i32 = 64;
 const RESIDENT: u32 = 6;
 
 /// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
-pub(crate) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
-    let planes = (t.planes() > 1).then(|| Expr::U64(t.planes().into()));
-    let planes = in_all(count.cloned(), planes);
-    planes.into_iter().chain([lines.clone(), pitch(terms)]).collect()
+pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
+    let splits = (t.splits() > 1).then(|| Expr::U64(t.splits().into()));
+    let splits = in_all(count.cloned(), splits);
+    splits.into_iter().chain([lines.clone(), pitch(terms)]).collect()
 }
 
 /// The terms of a row of planes, with its padding.
@@ -42,25 +42,31 @@ pub(crate) fn pitch(terms: &Expr) -> Expr {
 }
 
 /// How many planes so many matrices have, where several are counted of either.
-fn in_all(matrices: Option<Expr>, planes: Option<Expr>) -> Option<Expr> {
-    match (matrices, planes) {
-        (Some(matrices), Some(planes)) => Some(matrices * planes),
+fn in_all(matrices: Option<Expr>, splits: Option<Expr>) -> Option<Expr> {
+    match (matrices, splits) {
+        (Some(matrices), Some(splits)) => Some(matrices * splits),
         (only, None) | (None, only) => only,
     }
+}
+
+/// Rows of A and columns of B, and the terms of each.
+pub(crate) struct Lines<'e> {
+    pub counts: [&'e Expr; 2],
+    pub terms: &'e Expr,
 }
 
 /// The planes of A and of B in a program, which makes them, or is given those that are kept.
 pub(crate) fn slots(
     program: &mut Program,
-    t: &TensorPlan,
-    (lines, terms): ([&Expr; 2], &Expr),
+    t: &WgmmaPlan,
+    lines: Lines<'_>,
     counts: [Option<&Expr>; 2],
-    kept: [bool; 2],
+    given: [bool; 2],
 ) -> [Slot; 2] {
     let names = ["planes of A", "planes of B"];
     [0, 1].map(|nth| {
-        let dims = dims(t, lines[nth], terms, counts[nth]);
-        match kept[nth] {
+        let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
+        match given[nth] {
             true => program.input(names[nth], t.elem(), dims),
             false => program.temp(names[nth], t.elem(), dims),
         }
@@ -68,7 +74,7 @@ pub(crate) fn slots(
 }
 
 /// How long their rows are.
-pub(crate) fn rows(t: &TensorPlan) -> String {
+pub(crate) fn rows(t: &WgmmaPlan) -> String {
     format!("rows padded to {} bytes", PADDED as u32 * t.elem().size())
 }
 
@@ -78,7 +84,7 @@ fn padded(terms: Expr, to: Expr) -> Expr {
 
 /// The planes of A and B in a kernel.
 #[derive(Clone, Copy)]
-pub(crate) struct Planes {
+pub(crate) struct Splits {
     /// Those of A, and those of B.
     pub buffers: [BufferId; 2],
     /// How many of each there are, if several.
@@ -86,27 +92,27 @@ pub(crate) struct Planes {
     /// The terms of a row with its padding, and elements from one row to the next, where threads count them.
     pitch: Option<Scalar>,
     /// The problem that they are of.
-    problem: Problem,
+    problem: GemmProblem,
 }
 
-impl Planes {
+impl Splits {
     /// Declares the parameters of a kernel that reads them, before those of the problem.
-    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) -> [BufferId; 2] {
+    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
-        let planes = (t.planes() > 1 || plan.batch().is_some()).then_some(t.planes());
+        let splits = (t.splits() > 1 || plan.batch().is_some()).then_some(t.splits());
         let names = ["planes_a", "planes_b"];
         [0, 1].map(|nth| match t.copies() {
-            Copies::Threads => b.global(names[nth], elem, PLANES[nth]),
+            Copies::Threads => b.global(names[nth], elem, SPLITS[nth]),
             Copies::Tma => {
                 let lines = [t.bm(), t.bn()][nth];
                 // A block of a cluster brings a part of B, plane by plane.
-                let (planes, lines) = match (plan.cluster(), nth) {
-                    (1, _) | (_, 0) => (planes, lines),
-                    (blocks, _) => (planes.map(|_| 1), lines / blocks),
+                let (splits, lines) = match (plan.cluster(), nth) {
+                    (1, _) | (_, 0) => (splits, lines),
+                    (blocks, _) => (splits.map(|_| 1), lines / blocks),
                 };
-                let tile = planes.into_iter().chain([lines, bk]).collect();
+                let tile = splits.into_iter().chain([lines, bk]).collect();
                 let map = TensorMap { tile, swizzle: t.swizzle() };
-                b.tensor_map(names[nth], elem, PLANES[nth], map)
+                b.tensor_map(names[nth], elem, SPLITS[nth], map)
             }
         })
     }
@@ -114,15 +120,16 @@ impl Planes {
     /// Says how they lie, by one more parameter where threads find their way through them.
     pub fn shape(
         b: &mut KernelBuilder,
-        t: &TensorPlan,
+        t: &WgmmaPlan,
         buffers: [BufferId; 2],
-        (problem, copies): (&Problem, Copies),
+        problem: &GemmProblem,
+        copies: Copies,
     ) -> Self {
-        let planes = t.planes();
+        let splits = t.splits();
         let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
-        let count = (planes > 1).then(|| b.constant("PLANES", planes as i32, meaning));
+        let count = (splits > 1).then(|| b.constant("PLANES", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
-            let max = u64::from(i32::MAX as u32 / planes);
+            let max = u64::from(i32::MAX as u32 / splits);
             for scalar in distinct {
                 b.require(Requirement::Range { scalar, min: 0, max });
             }
@@ -159,43 +166,43 @@ impl Planes {
     pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
         match self.count {
             None => body(b, 0.into()),
-            Some(count) => b.unrolled("p", count, |b, plane| body(b, plane.into())),
+            Some(count) => b.unrolled("p", count, |b, split| body(b, split.into())),
         }
     }
 
     /// Which of all planes of A, 0, or of B, 1, one of a product's is; none where there is but one.
-    pub fn of_product(&self, nth: usize, product: Option<Var>, plane: Expr) -> Option<Expr> {
-        self.of_matrix(self.problem.matrix_of(nth, product), plane)
+    pub fn of_product(&self, nth: usize, product: Option<Var>, split: Expr) -> Option<Expr> {
+        self.of_matrix(self.problem.matrix_of(nth, product), split)
     }
 
     /// The same of one of a matrix, by the number of this among all that are A, or B.
-    fn of_matrix(&self, matrix: Option<Expr>, plane: Expr) -> Option<Expr> {
+    fn of_matrix(&self, matrix: Option<Expr>, split: Expr) -> Option<Expr> {
         match (matrix, self.count) {
             (matrix, None) => matrix,
-            (None, Some(_)) => Some(plane),
-            (Some(matrix), Some(count)) => Some(matrix * count + plane),
+            (None, Some(_)) => Some(split),
+            (Some(matrix), Some(count)) => Some(matrix * count + split),
         }
     }
 }
 
 /// The kernel that makes them.
-pub(crate) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
+pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
     let format = t.format().name();
-    match t.planes() {
+    match t.splits() {
         1 => b.title(format!("A and B in {format}, for a product that tensor cores compute.")),
-        planes => b.title(format!(
-            "A and B, each number as the sum of {planes} of {format}, for a product that tensor cores compute."
+        splits => b.title(format!(
+            "A and B, each number as the sum of {splits} of {format}, for a product that tensor cores compute."
         )),
     }
     b.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
     b.title(format!("sgemm_kernel!({})", plan.spec()));
-    let problem = Problem::declare(&mut b, plan, Takes::Factors).with_distinct(&mut b);
-    let buffers = [0, 1].map(|nth| b.global(["planes_a", "planes_b"][nth], t.elem(), PLANES[nth]));
-    let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut b));
-    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut b, &problem));
-    let sides = Sides::declare(&mut b, &problem, TERMS, RESIDENT);
-    let planes = Planes::shape(&mut b, t, buffers, (&problem, Copies::Threads));
+    let problem = GemmProblem::declare(&mut b, plan, TakenMatrices::Factors).with_distinct(&mut b);
+    let buffers = [0, 1].map(|nth| b.global(["planes_a", "planes_b"][nth], t.elem(), SPLITS[nth]));
+    let unrepresentable = t.arith().is_emulation().then(|| UnrepresentableFlag::parameter(&mut b));
+    let row_max = t.arith().is_scaled().then(|| RowMax::parameters(&mut b, &problem));
+    let sides = FactorTiles::declare(&mut b, &problem, TERMS, RESIDENT);
+    let splits = Splits::shape(&mut b, t, buffers, &problem, Copies::Threads);
     let tid = b.let_("tid", Special::ThreadX);
     let tile = b.shared(
         "tile",
@@ -205,48 +212,50 @@ pub(crate) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel,
         "numbers of A or of B",
     );
     let of_block = sides.of_block(&mut b, plan, problem);
-    let lost = lost.map(|lost| (lost, b.mut_("bits", Expr::U32(0))));
-    let scaled = greatest.map(|greatest| {
+    let unrepresentable =
+        unrepresentable.map(|unrepresentable| (unrepresentable, b.mut_("bits", Expr::U32(0))));
+    let scaled = row_max.map(|row_max| {
         let meaning = "powers of two that scale them";
         let layout = BufferLayout::row_major(1);
-        (greatest, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
+        (row_max, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
     });
-    let body = Body { t, sides, terms: problem.k, planes, tile, tid, scaled, lost };
+    let body =
+        SplitKernel { t, sides, terms: problem.k, splits, tile, tid, scaled, unrepresentable };
     of_block.each(&mut b, |b, side| body.matrix(b, side));
-    if let Some((lost, bits)) = lost {
-        lost.tell(&mut b, bits.into());
+    if let Some((unrepresentable, bits)) = unrepresentable {
+        unrepresentable.tell(&mut b, bits.into());
     }
     b.finish()
 }
 
 /// What the body of the kernel rests on.
-struct Body<'p> {
-    t: &'p TensorPlan,
-    sides: Sides,
+struct SplitKernel<'p> {
+    t: &'p WgmmaPlan,
+    sides: FactorTiles,
     /// The terms of a line.
     terms: Scalar,
-    planes: Planes,
+    splits: Splits,
     tile: BufferId,
     tid: Var,
     /// The greatest numbers, and the factors of this block's lines, where lines are scaled.
-    scaled: Option<(Greatest, BufferId)>,
+    scaled: Option<(RowMax, BufferId)>,
     /// The word that tells of numbers that planes do not hold, and what this thread has seen of them, as bits.
-    lost: Option<(Lost, Var)>,
+    unrepresentable: Option<(UnrepresentableFlag, Var)>,
 }
 
-impl Body<'_> {
+impl SplitKernel<'_> {
     /// Makes planes of a tile of A, or of B.
-    fn matrix(&self, b: &mut KernelBuilder, side: &Side) {
-        let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
-        let Side { nth, extent, first_line, first_term, .. } = *side;
-        if let Some((greatest, factors)) = self.scaled {
+    fn matrix(&self, b: &mut KernelBuilder, side: &FactorTile) {
+        let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
+        let FactorTile { nth, extent, first_line, first_term, .. } = *side;
+        if let Some((row_max, factors)) = self.scaled {
             b.comment("What brings the greatest number of each line to the range of f16.");
             b.if_(Expr::from(tid).lt(lines), |b| {
                 let at = (first_line + tid).min(extent - 1);
-                let most = b.let_("most", greatest.at(nth, side.number(), at).load());
+                let most = b.let_("most", row_max.at(nth, side.number(), at).load());
                 let (factor, none) = row_scale::factor(b, most);
                 b.store(Access::new(factors, [tid.into()]), factor);
-                if let Some((_, bits)) = self.lost {
+                if let Some((_, bits)) = self.unrepresentable {
                     b.if_(none, |b| b.assign(bits, Expr::U32(1)));
                 }
             });
@@ -271,9 +280,9 @@ impl Body<'_> {
     }
 
     /// Makes planes of the numbers in the tile.
-    fn split(&self, b: &mut KernelBuilder, side: &Side) {
-        let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
-        let Side { nth, extent, first_line, first_term, .. } = *side;
+    fn split(&self, b: &mut KernelBuilder, side: &FactorTile) {
+        let Self { tid, sides: FactorTiles { lines, terms, threads }, .. } = *self;
+        let FactorTile { nth, extent, first_line, first_term, .. } = *side;
         let elem = self.t.elem();
         let lanes = i32::from(elem.vector_lanes());
         let unit = b.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
@@ -285,7 +294,7 @@ impl Body<'_> {
             let line = b.let_("line", at.clone() / of_line.clone());
             let term = b.let_("term", at % of_line * unit);
             let [row, column] = [first_line + line, first_term + term].map(Expr::from);
-            let is = row.clone().lt(extent).and(column.clone().lt(self.planes.pitch()));
+            let is = row.clone().lt(extent).and(column.clone().lt(self.splits.pitch()));
             b.if_(is, |b| {
                 let value = b.registers("value", F32, [unit.into()], "");
                 b.unrolled("j", unit, |b, j| {
@@ -296,10 +305,10 @@ impl Body<'_> {
                     };
                     b.store(Access::new(value, [j.into()]), number);
                 });
-                self.planes_of(b, value, unit, |b, plane, words| {
-                    let plane = self.planes.of_matrix(side.number(), plane);
-                    let at = plane.into_iter().chain([row.clone(), column.clone()]);
-                    let to = Access::new(self.planes.buffers[nth], at).vector();
+                self.split_numbers(b, value, unit, |b, split, words| {
+                    let split = self.splits.of_matrix(side.number(), split);
+                    let at = split.into_iter().chain([row.clone(), column.clone()]);
+                    let to = Access::new(self.splits.buffers[nth], at).vector();
                     b.store(to, Access::new(words, [0.into()]).vector().load());
                 });
             });
@@ -307,7 +316,7 @@ impl Body<'_> {
     }
 
     /// Makes the planes of so many numbers, which are used up, and gives them to `store`.
-    fn planes_of(
+    fn split_numbers(
         &self,
         b: &mut KernelBuilder,
         value: BufferId,
@@ -316,20 +325,20 @@ impl Body<'_> {
     ) {
         let (t, elem) = (self.t, self.t.elem());
         let of = |array: BufferId, j: Var| Access::new(array, [j.into()]);
-        if let (Some((_, bits)), Arith::Tf32x3) = (self.lost, t.arith()) {
+        if let (Some((_, bits)), Arith::Tf32x3) = (self.unrepresentable, t.arith()) {
             b.unrolled("j", unit, |b, j| {
-                let left = left_by_tf32(b, of(value, j).load());
+                let left = bits_lost_in_tf32(b, of(value, j).load());
                 b.assign(bits, bits | left);
             });
         }
-        let several = t.planes() > 1;
-        let round = |b: &mut KernelBuilder, plane: Expr| {
+        let several = t.splits() > 1;
+        let round = |b: &mut KernelBuilder, split: Expr| {
             let words = b.registers("word", elem, [unit.into()], "");
             b.unrolled("j", unit, |b, j| {
                 let number = of(value, j).load();
                 let rounded = match t.format() {
                     Format::Bf16 | Format::F16 => number.clone().cast(elem),
-                    Format::Tf32 if several => kept(to_tf32(number.clone())).bitcast(F32),
+                    Format::Tf32 if several => tf32_bits(to_tf32(number.clone())).bitcast(F32),
                     Format::Tf32 => to_tf32_or_nan(number.clone()).bitcast(F32),
                 };
                 b.store(of(words, j), rounded);
@@ -337,10 +346,10 @@ impl Body<'_> {
                     b.store(of(value, j), number - of(words, j).load().cast(F32));
                 }
             });
-            store(b, plane, words);
+            store(b, split, words);
         };
-        self.planes.each(b, round);
-        if let (Some((_, bits)), Format::Bf16) = (self.lost, t.format()) {
+        self.splits.each(b, round);
+        if let (Some((_, bits)), Format::Bf16) = (self.unrepresentable, t.format()) {
             b.comment("What is left of them, as bits.");
             b.unrolled("j", unit, |b, j| {
                 b.assign(bits, bits | of(value, j).load().bitcast(U32));

@@ -1,21 +1,21 @@
 //! Which tiles of C a block computes: its own, or, `persistent`, all whose numbers are so far apart as there are blocks.
 
-use super::Tensor;
-use crate::ir::{Change, Expr, For, KernelBuilder, Unroll, Var};
-use crate::lower::sgemm::shared::problem::Problem;
-use crate::lower::sgemm::shared::schedule;
-use crate::lower::sgemm::shared::schedule::{Counts, Origin, WholeTiles};
+use super::WgmmaFrame;
+use crate::ir::{Change, For, KernelBuilder, Unroll, Var};
+use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::schedule::{self, Origin, TileCounts, TileExtents};
+use crate::lower::sgemm::shared::sharing::PersistentTiles;
 
 /// The tiles of a block.
 #[expect(clippy::large_enum_variant, reason = "a kernel has one")]
-pub(super) enum Tiles {
+pub(super) enum OutputTiles {
     /// Its own.
-    Own(Tile),
+    Own(OutputTile),
     /// As many as there are for it.
     Each {
         /// How many there are, and how many blocks, or clusters, share them.
-        all: WholeTiles,
-        counts: Counts,
+        all: PersistentTiles,
+        counts: TileCounts,
         /// Tiles of K that have gone through the ring before those of a tile of C, as far as the ring tells them apart.
         before: Var,
     },
@@ -23,34 +23,34 @@ pub(super) enum Tiles {
 
 /// A tile of C.
 #[derive(Clone, Copy)]
-pub(super) struct Tile {
+pub(super) struct OutputTile {
     pub origin: Origin,
     /// The problem of its product.
-    pub problem: Problem,
+    pub problem: GemmProblem,
     /// Its number, where that is not the one of the block.
     pub nth: Option<Var>,
     /// Tiles of K that have gone through the ring before its own.
     pub before: Option<Var>,
 }
 
-impl Tiles {
-    pub fn declare(b: &mut KernelBuilder, tensor: &Tensor<'_>) -> Self {
-        let (plan, problem) = (tensor.plan, &tensor.problem);
-        let tile = of_cluster(tensor);
+impl OutputTiles {
+    pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
+        let (plan, problem) = (frame.plan, &frame.problem);
+        let tile = of_cluster(frame);
         match problem.persistent {
             None => {
-                let number = tensor.cluster.map(|(blocks, _)| {
-                    let counts = Counts::declare(b, plan, problem, tile.clone());
+                let number = frame.cluster.map(|(blocks, _)| {
+                    let counts = TileCounts::declare(b, plan, problem, tile.clone());
                     (b.let_("cluster", schedule::cluster(blocks)), counts)
                 });
                 let origin = schedule::origin(b, plan, problem, tile, None, number);
-                let origin = own(b, tensor, origin);
-                let problem = problem.of(b, origin.batch);
-                Self::Own(Tile { origin, problem, nth: None, before: None })
+                let origin = own(b, frame, origin);
+                let problem = problem.for_product(b, origin.batch);
+                Self::Own(OutputTile { origin, problem, nth: None, before: None })
             }
             Some(all) => {
                 b.comment("Tiles of C along its rows and along its columns.");
-                let counts = Counts::declare(b, plan, problem, tile);
+                let counts = TileCounts::declare(b, plan, problem, tile);
                 let before = b.mut_("before", 0);
                 Self::Each { all, counts, before }
             }
@@ -61,17 +61,17 @@ impl Tiles {
     pub fn each(
         &self,
         b: &mut KernelBuilder,
-        tensor: &Tensor<'_>,
+        frame: &WgmmaFrame<'_>,
         rounds: Var,
-        body: impl FnOnce(&mut KernelBuilder, &Tile),
+        body: impl FnOnce(&mut KernelBuilder, &OutputTile),
     ) {
         let (all, counts, before) = match self {
             Self::Own(tile) => return body(b, tile),
             Self::Each { all, counts, before } => (all, counts, before),
         };
-        let (plan, problem) = (tensor.plan, &tensor.problem);
-        let tile = of_cluster(tensor);
-        let first = match tensor.cluster {
+        let (plan, problem) = (frame.plan, &frame.problem);
+        let tile = of_cluster(frame);
+        let first = match frame.cluster {
             None => schedule::block(),
             Some((blocks, _)) => schedule::cluster(blocks),
         };
@@ -80,10 +80,10 @@ impl Tiles {
             .unroll(Unroll::By(1));
         b.loop_("tile", head, |b, nth| {
             let origin = schedule::origin(b, plan, problem, tile, None, Some((nth, *counts)));
-            let origin = own(b, tensor, origin);
-            let problem = problem.of(b, origin.batch);
-            body(b, &Tile { origin, problem, nth: Some(nth), before: Some(*before) });
-            let turns = tensor.turns() * 2;
+            let origin = own(b, frame, origin);
+            let problem = problem.for_product(b, origin.batch);
+            body(b, &OutputTile { origin, problem, nth: Some(nth), before: Some(*before) });
+            let turns = frame.stage_count() * 2;
             b.comment("Tiles that have gone through the ring, as far as stages and parities tell them apart.");
             b.assign(*before, (*before + rounds) % turns);
         });
@@ -91,19 +91,20 @@ impl Tiles {
 }
 
 /// Rows and columns of the tile of a cluster: of all its blocks' tiles, one below the other.
-fn of_cluster(tensor: &Tensor<'_>) -> (Expr, Expr) {
-    match tensor.cluster {
-        None => (tensor.bm.into(), tensor.bn.into()),
-        Some((blocks, _)) => (blocks * tensor.bm, tensor.bn.into()),
-    }
+fn of_cluster(frame: &WgmmaFrame<'_>) -> TileExtents {
+    let rows = match frame.cluster {
+        None => frame.bm.into(),
+        Some((blocks, _)) => blocks * frame.bm,
+    };
+    TileExtents { rows, cols: frame.bn.into() }
 }
 
 /// This block's tile in that of its cluster.
-fn own(b: &mut KernelBuilder, tensor: &Tensor<'_>, origin: Origin) -> Origin {
-    match tensor.cluster {
+fn own(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, origin: Origin) -> Origin {
+    match frame.cluster {
         None => origin,
         Some((_, rank)) => {
-            let row = b.let_("own_row", origin.row + rank * tensor.bm);
+            let row = b.let_("own_row", origin.row + rank * frame.bm);
             Origin { row, ..origin }
         }
     }

@@ -1,12 +1,13 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
-pub(in crate::plan::sgemm) mod messages;
 use super::super::MAX_EXTENT;
 use crate::error::SpecError;
 use crate::plan::Faults;
 use crate::plan::sgemm::direct;
-use crate::plan::sgemm::shared_memory::{Registers, SharedSum, blocks_by_shared};
-use crate::plan::sgemm::simt::tiled::Draft;
+use crate::plan::sgemm::occupancy::{messages, resident_blocks, resident_shared, resident_threads};
+use crate::plan::sgemm::registers::Registers;
+use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::simt::tiled::TiledDraft;
 use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
@@ -68,12 +69,12 @@ fn has_geometry(faults: &Faults) -> bool {
 }
 
 /// The geometry, if everything it rests on is sound.
-pub(super) fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<Draft> {
+pub(super) fn geometry(spec: &SgemmSpec, faults: &Faults) -> Option<TiledDraft> {
     let tile = spec.tile.filter(|_| has_geometry(faults))?;
-    Some(Draft::new(spec, tile))
+    Some(TiledDraft::new(spec, tile))
 }
 
-pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &Draft, faults: &mut Faults) {
+pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: &mut Faults) {
     if !spec.float4 || !has_geometry(faults) {
         return;
     }
@@ -97,45 +98,11 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
     }
 }
 
-/// No multiprocessor holds more blocks than so many.
-pub(in crate::plan::sgemm) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
-    let blocks = spec.blocks_per_sm;
-    faults.require(blocks <= LARGEST.blocks, || messages::resident_blocks(blocks));
-}
-
-/// The same of the threads of all blocks.
-pub(in crate::plan::sgemm) fn resident_threads(
-    spec: &SgemmSpec,
-    threads: u64,
-    faults: &mut Faults,
-) {
-    if faults.sound(&["blocks_per_sm"]) {
-        let blocks = spec.blocks_per_sm;
-        faults.require(u64::from(blocks) * threads <= LARGEST.threads.into(), || {
-            messages::resident_threads(blocks, threads)
-        });
-    }
-}
-
-/// The same of their shared memory.
-pub(in crate::plan::sgemm) fn resident_shared(
-    spec: &SgemmSpec,
-    sum: &SharedSum,
-    faults: &mut Faults,
-) {
-    if faults.sound(&["blocks_per_sm"]) {
-        let (blocks, bytes) = (spec.blocks_per_sm, sum.total());
-        let most = blocks_by_shared(bytes);
-        faults
-            .require(u128::from(blocks) <= most, || messages::resident_shared(blocks, bytes, most));
-    }
-}
-
 /// The threads of a block and, if its shared memory fits at all, the blocks of a multiprocessor.
 pub(super) fn threads(
     spec: &SgemmSpec,
     shared_fits: bool,
-    draft: Option<&Draft>,
+    draft: Option<&TiledDraft>,
     faults: &mut Faults,
 ) {
     resident_blocks(spec, faults);
@@ -172,7 +139,7 @@ pub(super) fn threads(
 
 /// Sums, fragments and what waits in registers must fit beside each other. The compiler needs a few
 /// registers more, so this is no promise that nothing is spilled.
-fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut Faults) {
+fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&TiledDraft>, faults: &mut Faults) {
     let thread = spec.thread_tile();
     // Fragments are double-buffered under asynchronous copies.
     let copies = if spec.stages.is_some() { 2 } else { 1 };
@@ -182,12 +149,12 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
         }
         _ => 0,
     };
-    let operands = Registers::of_operands(spec, thread, draft.map(Draft::epilogue));
+    let operands = Registers::of_operands(spec, thread, draft.map(TiledDraft::epilogue));
     let sum = |partials, blocks_per_sm| Registers {
         thread,
         partials,
-        fragments: match draft.and_then(Draft::matrix) {
-            Some(matrix) => matrix.registers().into(),
+        fragments: match draft.and_then(TiledDraft::mma) {
+            Some(mma) => mma.registers().into(),
             None => (u128::from(thread.m) + u128::from(thread.n)) * copies,
         },
         staged,

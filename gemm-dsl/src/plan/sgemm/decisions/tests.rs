@@ -15,7 +15,7 @@ fn plan(line: &str) -> SgemmPlan {
 fn tiled(line: &str) -> TiledPlan {
     match plan(line).shape() {
         Shape::Tiled(tiled) => *tiled,
-        Shape::Naive(_) | Shape::Direct(_) | Shape::Tensor(_) => panic!("{line} stages nothing"),
+        Shape::Naive(_) | Shape::Direct(_) | Shape::Wgmma(_) => panic!("{line} stages nothing"),
     }
 }
 

@@ -2,11 +2,12 @@
 
 pub(in crate::plan::sgemm) mod messages;
 
-use super::super::direct::{DirectPlan, lanes_of_sum, shared, step};
+use super::{DirectPlan, lanes_of_sum, shared, step};
 use crate::ir::Variant;
 use crate::plan::Faults;
-use crate::plan::sgemm::check::resources;
-use crate::plan::sgemm::shared_memory::{Registers, blocks_by_shared};
+use crate::plan::sgemm::occupancy;
+use crate::plan::sgemm::registers::Registers;
+use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::SgemmSpec;
 
 /// What the other keys of a product without a tile rest on: each acts on its own kind.
@@ -34,14 +35,14 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     }
     let bare = registers(spec, threads, 0);
     if !bare.fit() {
-        return faults.0.push(resources::messages::registers(guilty(spec, &bare), &bare));
+        return faults.0.push(occupancy::messages::registers(guilty(spec, &bare), &bare));
     }
     let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
     // Those of one block fit: they are no more than its threads' sums in registers and two paddings to 16 bytes, for
     // which fragments beside the sums leave room.
     let most = blocks_by_shared(bytes);
     faults.require(u128::from(blocks) <= most, || {
-        resources::messages::resident_shared(blocks, bytes, most)
+        occupancy::messages::resident_shared(blocks, bytes, most)
     });
     let draft = DirectPlan::new(spec, Variant::Vector);
     let whole = registers(
@@ -49,7 +50,7 @@ pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
         threads,
         Registers::of_operands(spec, spec.thread, Some(&draft.epilogue())),
     );
-    faults.require(whole.fit(), || resources::messages::registers("epilogue", &whole));
+    faults.require(whole.fit(), || occupancy::messages::registers("epilogue", &whole));
     faults.require(!spec.float4 || draft.has_vectors(), || {
         messages::float4_without_access(spec.layout, spec.thread)
     });

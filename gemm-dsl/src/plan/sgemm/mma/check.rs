@@ -2,9 +2,9 @@
 
 mod messages;
 
+use super::MmaPlan;
 use crate::ir::Mma;
 use crate::plan::Faults;
-use crate::plan::sgemm::simt::tiled::Draft;
 use crate::spec::{Arith, Fragment, Order, Rect, SgemmSpec, Tile};
 
 /// Instructions along the rows and columns of a warp's tile.
@@ -59,8 +59,8 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 }
 
 /// Whether `ldmatrix` reads something.
-pub(crate) fn loads(spec: &SgemmSpec, draft: &Draft, faults: &mut Faults) {
-    let reads = draft.matrix().is_some_and(|plan| plan.loads_a() || plan.loads_b());
+pub(crate) fn loads(spec: &SgemmSpec, mma: Option<MmaPlan>, faults: &mut Faults) {
+    let reads = mma.is_some_and(|plan| plan.loads_a() || plan.loads_b());
     faults.require(!spec.ldmatrix || reads, messages::ldmatrix_of_nothing);
 }
 

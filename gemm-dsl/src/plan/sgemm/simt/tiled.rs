@@ -2,61 +2,13 @@
 
 use crate::ir::Variant;
 use crate::plan::sgemm::epilogue::EpiloguePlan;
-use crate::plan::sgemm::mma::MatrixPlan;
-use crate::plan::sgemm::operand::{Axis, Given, OperandPlan};
+use crate::plan::sgemm::mma::MmaPlan;
+use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, contiguous_axes, shared_axes};
+use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
 use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::waiting::BlockSize;
 use crate::plan::sgemm::{Decided, Passed, decided, facts, waiting};
 use crate::spec::{Arith, Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
-
-/// How the tiles of the K loop come in while others are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipeline {
-    /// They do not: load, barrier, compute, barrier.
-    Single,
-    /// The next tile waits in registers; one shared buffer.
-    Prefetch,
-    /// The next tile waits in registers, then goes to the other of two shared buffers.
-    DoubleBuffer,
-    /// Asynchronous copies fill a ring of shared buffers.
-    Async {
-        /// Buffers of the ring; at least 2.
-        stages: u32,
-        /// Steps of the k loop over which the copies of a tile are issued; from 1 to the tile's K.
-        spread: u32,
-    },
-}
-
-impl Pipeline {
-    /// Shared buffers of each operand.
-    pub(crate) fn buffers(self) -> u32 {
-        match self {
-            Self::Single | Self::Prefetch => 1,
-            Self::DoubleBuffer => 2,
-            Self::Async { stages, .. } => stages,
-        }
-    }
-
-    pub(crate) fn of(spec: &SgemmSpec) -> Self {
-        match (spec.stages, spec.double_buffer, spec.prefetch) {
-            (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
-            (None, true, _) => Self::DoubleBuffer,
-            (None, false, true) => Self::Prefetch,
-            (None, false, false) => Self::Single,
-        }
-    }
-}
-
-/// Which tile of K may have fewer terms than the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ragged {
-    /// None: K is a multiple of the tile's.
-    Nowhere,
-    /// The first, so that the main loop needs no guard along K.
-    First,
-    /// The last: only then does every other tile of a pitched operand that is contiguous along K
-    /// start on 16 bytes.
-    Last,
-}
 
 facts! {
     /// The rectangle of the block tile that one warp computes.
@@ -89,21 +41,6 @@ impl WarpTile {
     }
 }
 
-/// The axes along which neighbours of A and of B lie in memory.
-pub(crate) fn contiguous(spec: &SgemmSpec) -> [Axis; 2] {
-    let a = if spec.layout.transposes_a() { Axis::M } else { Axis::K };
-    let b = if spec.layout.transposes_b() { Axis::K } else { Axis::N };
-    [a, b]
-}
-
-/// The axes along which neighbours lie in their shared tiles: as in memory, but for a matrix that is
-/// transposed on its way, whose neighbours then lie along C.
-pub(crate) fn shared(spec: &SgemmSpec) -> [Axis; 2] {
-    let [a, b] = contiguous(spec);
-    let lies = |axis, free| if spec.transpose { free } else { axis };
-    [lies(a, Axis::M), lies(b, Axis::N)]
-}
-
 facts! {
     /// The geometry of a kernel that stages its operands in shared memory.
     TiledPlan {
@@ -130,7 +67,7 @@ facts! {
         /// The warp tile; without one threads are numbered row by row over the block tile.
         warp: Option<WarpTile>,
         /// How tensor cores multiply, if they do: there is a warp tile then.
-        matrix: Option<MatrixPlan>,
+        mma: Option<MmaPlan>,
         /// Which elements of its warp tile, or block tile, are a thread's where no tensor cores multiply. Under
         /// [`Fragment::Split`], `tm` and `tn` are multiples of 4.
         fragment: Fragment,
@@ -154,11 +91,11 @@ facts! {
 
 /// The geometry of a spec whose last checks, those that read it, are still to come. It is made once, and
 /// is the plan's when they have passed.
-pub(crate) struct Draft(TiledPlan);
+pub(crate) struct TiledDraft(TiledPlan);
 
-impl Draft {
+impl TiledDraft {
     /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
-    pub(crate) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
+    pub(in crate::plan::sgemm) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
         Self(TiledPlan::new(spec, tile, Variant::Vector))
     }
 
@@ -168,8 +105,8 @@ impl Draft {
     }
 
     /// How tensor cores multiply, if they do.
-    pub(crate) fn matrix(&self) -> Option<MatrixPlan> {
-        self.0.matrix
+    pub(crate) fn mma(&self) -> Option<MmaPlan> {
+        self.0.mma
     }
 
     /// How the sums get into C.
@@ -188,16 +125,16 @@ impl Draft {
 }
 
 impl TiledPlan {
-    /// A variant of a spec that passed every check, and its [`Draft`] before.
+    /// A variant of a spec that passed every check, and its [`TiledDraft`] before.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
-        let (thread, pipeline) = (spec.thread_tile(), Pipeline::of(spec));
+        let (thread, pipeline) = (spec.thread_tile(), Pipeline::from_spec(spec));
         let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
-        let matrix = spec.arith != Arith::F32;
+        let mma = spec.arith != Arith::F32;
         let by_fours =
-            |own: u32| !matrix && spec.fragment != Fragment::Strided && own.is_multiple_of(4);
-        let given = |free, contiguous, shared, extent, own, pad| Given {
+            |own: u32| !mma && spec.fragment != Fragment::Strided && own.is_multiple_of(4);
+        let given = |free, contiguous, shared, extent, own, pad| OperandFacts {
             free,
             contiguous,
             shared,
@@ -206,41 +143,25 @@ impl TiledPlan {
             pad,
             swizzle: spec.swizzle,
             threads: threads_m * threads_n * spec.slices,
-            vectors: (spec.float4, global_vectors),
+            shared_vectors: spec.float4,
+            global_vectors,
             by_fours: by_fours(own),
             asynchronous,
             pitched: spec.pitched,
-            matrix,
+            mma,
         };
-        let [a_lies, b_lies] = contiguous(spec);
-        let [a_shared, b_shared] = shared(spec);
+        let [a_lies, b_lies] = contiguous_axes(spec);
+        let [a_shared, b_shared] = shared_axes(spec);
         let a = given(Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
         let b = given(Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
-        let straddles = |vectors: bool| {
-            let of = |given: Given| Given { vectors: (spec.float4, vectors), ..given };
-            [a, b].into_iter().any(|given| of(given).vectors_straddle_k())
-        };
-        // Slices and partial sums take terms by their place in a tile.
-        let splits = spec.slices > 1 || spec.partials > 1;
-        let ragged = match spec.bounds {
-            Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
-            Bounds::Guarded if matrix => {
-                decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
-            }
-            Bounds::Guarded if straddles(global_vectors) => {
-                decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
-            }
-            Bounds::Guarded if splits && straddles(spec.float4) => {
-                decided(Ragged::Last, "sums are then split as they are where vectors are read")
-            }
-            Bounds::Guarded => {
-                decided(Ragged::First, "so that the main loop needs no guard along K")
-            }
-        };
+        let ragged = ragged_tile(spec, [a, b]);
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
         let shared = SharedSum::of_spec(spec, tile).total();
-        let block = (threads_m * threads_n * products, shared.next_multiple_of(16));
+        let block = BlockSize {
+            threads: threads_m * threads_n * products,
+            shared: shared.next_multiple_of(16),
+        };
         let epilogue =
             EpiloguePlan::new(spec, thread, pipeline, global_vectors && by_fours(thread.n), block);
         Self {
@@ -255,7 +176,7 @@ impl TiledPlan {
             threads_m,
             threads_n,
             warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
-            matrix: MatrixPlan::of(spec, [a, b]),
+            mma: MmaPlan::from_spec(spec, [a, b]),
             fragment: spec.fragment,
             order: spec.order,
             pipeline,
@@ -289,7 +210,7 @@ impl TiledPlan {
     }
 
     /// Threads that hold the sums of a block in the end.
-    pub fn holders(&self) -> u32 {
+    pub fn epilogue_threads(&self) -> u32 {
         self.threads_of_slice() * self.products
     }
 
@@ -305,7 +226,7 @@ impl TiledPlan {
 
     /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match waiting::bytes(self.epilogue.waiting(), self.holders(), self.tn) {
+        match waiting::bytes(self.epilogue.waiting(), self.epilogue_threads(), self.tn) {
             0 => self.shared,
             sums => self.shared.next_multiple_of(16) + sums as u64,
         }
@@ -314,5 +235,29 @@ impl TiledPlan {
     /// Whether some access to global memory moves 16 bytes.
     pub fn has_global_vectors(&self) -> bool {
         [self.a.width(), self.b.width(), self.epilogue.width()].contains(&4)
+    }
+}
+
+/// The tile of K that may have fewer terms than the others.
+fn ragged_tile(spec: &SgemmSpec, operands: [OperandFacts; 2]) -> Decided<Ragged> {
+    let [OperandFacts { global_vectors, .. }, _] = operands;
+    let straddles = |vectors: bool| {
+        let of = |given: OperandFacts| OperandFacts { global_vectors: vectors, ..given };
+        operands.into_iter().any(|given| of(given).vectors_straddle_k())
+    };
+    // Slices and partial sums take terms by their place in a tile.
+    let splits = spec.slices > 1 || spec.partials > 1;
+    match spec.bounds {
+        Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+        Bounds::Guarded if spec.arith != Arith::F32 => {
+            decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
+        }
+        Bounds::Guarded if straddles(global_vectors) => {
+            decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+        }
+        Bounds::Guarded if splits && straddles(spec.float4) => {
+            decided(Ragged::Last, "sums are then split as they are where vectors are read")
+        }
+        Bounds::Guarded => decided(Ragged::First, "so that the main loop needs no guard along K"),
     }
 }

@@ -2,13 +2,13 @@
 
 mod messages;
 
+use super::WgmmaDraft;
 use crate::error::SpecError;
-use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
+use crate::ir::{Elem, TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
-use crate::plan::sgemm::check::resources;
 use crate::plan::sgemm::mma;
+use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::plan::sgemm::wgmma::{TensorDraft, elem};
 use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 
@@ -66,7 +66,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         faults.require(alone, messages::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
-    let size = elem(format).size();
+    let size = Elem::from_format(format).size();
     let rows: Vec<u32> =
         TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
     faults.require(rows.contains(&tile.k), || messages::row_of_tile(spec.arith, tile, &rows));
@@ -74,8 +74,8 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
 }
 
 /// What a block needs, and the geometry if it has as much.
-pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<TensorDraft> {
-    resources::resident_blocks(spec, faults);
+pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<WgmmaDraft> {
+    resident_blocks(spec, faults);
     let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
     if !faults.sound(&keys) {
         return None;
@@ -85,15 +85,15 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(too_much_shared(spec, tile, &sum));
         return None;
     }
-    let draft = TensorDraft::new(spec, tile)?;
+    let draft = WgmmaDraft::new(spec, tile)?;
     let plan = draft.look();
     let threads = plan.threads();
     if threads > BLOCK_THREADS {
         faults.0.push(messages::threads(tile, plan));
         return None;
     }
-    resources::resident_threads(spec, threads.into(), faults);
-    resources::resident_shared(spec, &sum, faults);
+    resident_threads(spec, threads.into(), faults);
+    resident_shared(spec, &sum, faults);
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.blocks_per_sm;
         let warps = u64::from(threads / WARP) * u64::from(blocks);
@@ -115,5 +115,5 @@ fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedSum) -> SpecError {
     };
     let mut keys = vec![guilty];
     keys.extend(["tile", "stages", "arith"].into_iter().filter(|key| *key != guilty));
-    resources::messages::shared_memory(&keys, sum, &remedy)
+    occupancy::messages::shared_memory(&keys, sum, &remedy)
 }

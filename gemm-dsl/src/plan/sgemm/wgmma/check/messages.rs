@@ -1,7 +1,7 @@
 //! What can be wrong with a product whose warpgroups ask tensor cores.
 
 use crate::error::SpecError;
-use crate::plan::TensorPlan;
+use crate::plan::WgmmaPlan;
 use crate::spec::{Arith, Rect, Tile};
 
 pub(crate) fn beside_wgmma(key: &'static str, because: &str) -> SpecError {
@@ -93,7 +93,7 @@ pub(crate) fn ranges_of_cluster() -> SpecError {
     )
 }
 
-pub(crate) fn threads(tile: Tile, plan: &TensorPlan) -> SpecError {
+pub(crate) fn threads(tile: Tile, plan: &WgmmaPlan) -> SpecError {
     SpecError::at_value(
         &["warp", "tile", "producer"],
         format!(
@@ -105,7 +105,7 @@ pub(crate) fn threads(tile: Tile, plan: &TensorPlan) -> SpecError {
     )
 }
 
-pub(crate) fn registers(plan: &TensorPlan, available: u32, blocks: u32) -> SpecError {
+pub(crate) fn registers(plan: &WgmmaPlan, available: u32, blocks: u32) -> SpecError {
     let sums = plan.columns() / 2;
     let (fresh, operands) = (plan.fresh(), plan.operands());
     let more = match fresh.max(operands) {

@@ -1,15 +1,16 @@
 //! The spelling of clusters of blocks.
 
-use super::asynchronous::MBARRIER;
+use super::HelperFamily;
+use crate::cuda::types::MBARRIER;
 use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
 
 /// The number of a block in its cluster, as the text calls it.
-pub(super) const RANK: &str = "cluster_rank()";
+pub(in crate::cuda) const RANK: &str = "cluster_rank()";
 /// The statement of a barrier of all blocks of the cluster.
-pub(super) const BARRIER: &str = "cluster_barrier();";
+pub(in crate::cuda) const BARRIER: &str = "cluster_barrier();";
 /// The function that arrives at a barrier of another block.
-pub(super) fn arrive(order: MemoryOrder) -> &'static str {
-    Arrival::of(order).name
+pub(in crate::cuda) fn arrive(order: MemoryOrder) -> &'static str {
+    Arrival::from_order(order).name
 }
 
 /// What arrivals at barriers of other blocks differ in.
@@ -19,14 +20,14 @@ struct Arrival {
     sem: &'static str,
     comment: &'static str,
     /// Where its definition stands among those of barriers.
-    at: (u8, u8),
+    at: (HelperFamily, u8),
 }
 
 const RELEASE: Arrival = Arrival {
     name: "mbarrier_arrive_remote",
     sem: "release",
     comment: "// Arrives at this barrier of a block of the cluster, and does not wait.",
-    at: (12, 2),
+    at: (HelperFamily::Mbarrier, 2),
 };
 
 const RELAXED: Arrival = Arrival {
@@ -34,11 +35,11 @@ const RELAXED: Arrival = Arrival {
     sem: "relaxed",
     comment: "// Arrives at this barrier of a block of the cluster, and does not wait. It orders no load\n\
               // and no store: what is given back has been read by asynchronous units alone.",
-    at: (12, 6),
+    at: (HelperFamily::Mbarrier, 6),
 };
 
 impl Arrival {
-    fn of(order: MemoryOrder) -> &'static Self {
+    fn from_order(order: MemoryOrder) -> &'static Self {
         match order {
             MemoryOrder::Relaxed => &RELAXED,
             MemoryOrder::Release => &RELEASE,
@@ -67,15 +68,15 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
 }
 
 /// The function that waits at a barrier at which threads of other blocks arrive.
-pub(super) const WAIT: &str = "mbarrier_wait_cluster";
+pub(in crate::cuda) const WAIT: &str = "mbarrier_wait_cluster";
 
 /// Every name that is called here or defined.
-pub(super) fn names() -> [String; 5] {
+pub(in crate::cuda) fn names() -> [String; 5] {
     ["cluster_rank", "cluster_barrier", RELEASE.name, RELAXED.name, WAIT].map(str::to_owned)
 }
 
 /// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
-pub(super) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
+pub(in crate::cuda) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
     let mut hears = false;
     k.visit(&mut |stmt| {
         if let Stmt::Mbarrier(barrier) = stmt {
@@ -87,7 +88,7 @@ pub(super) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
 }
 
 /// What a kernel says of its clusters where it begins; nothing where it has none.
-pub(super) fn attribute(k: &Kernel) -> String {
+pub(in crate::cuda) fn attribute(k: &Kernel) -> String {
     match k.cluster {
         1 => String::new(),
         blocks => format!(" __cluster_dims__({blocks}, 1, 1)"),
@@ -95,17 +96,19 @@ pub(super) fn attribute(k: &Kernel) -> String {
 }
 
 /// What an expression, or a statement, asks the text to define, with where that stands in the text.
-pub(super) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {
+pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     k.visit_exprs(&mut |e| {
         if *e == Expr::Special(Special::ClusterRank) {
-            note((11, 1), CLUSTER_RANK.to_owned());
+            note((HelperFamily::Cluster, 1), CLUSTER_RANK.to_owned());
         }
     });
     k.visit(&mut |stmt| match stmt {
-        Stmt::Barrier(Scope::Cluster) => note((11, 2), CLUSTER_BARRIER.to_owned()),
+        Stmt::Barrier(Scope::Cluster) => {
+            note((HelperFamily::Cluster, 2), CLUSTER_BARRIER.to_owned())
+        }
         Stmt::Mbarrier(barrier) => {
             if let MbarrierOp::ArriveRemote { order, .. } = barrier.op {
-                let arrival = Arrival::of(order);
+                let arrival = Arrival::from_order(order);
                 note(arrival.at, arrival.definition());
             }
         }

@@ -1,46 +1,113 @@
-//! The definitions of those device functions.
+//! Device functions of asynchronous units, of one PTX instruction each: their names, and their definitions.
 
-use super::super::cluster;
-use super::{
-    MBARRIER, TENSOR_MAP, descriptor, fence, op, register_limit, tensor_copy, wait, wgmma,
-};
+use super::{HelperFamily, cluster};
+use crate::cuda::types::{MBARRIER, TENSOR_MAP};
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
 use crate::target::tensor_core::Format;
 
+/// What keeps the compiler from moving the use of sums over what stands before or behind it.
+pub(in crate::cuda) const KEEP: &str = "wgmma_keep";
+pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
+pub(in crate::cuda) const COMMIT: &str = "wgmma_commit";
+pub(in crate::cuda) const WAIT: &str = "wgmma_wait";
+
+/// Every name that is called here or defined.
+pub(in crate::cuda) fn names() -> Vec<String> {
+    let mut names: Vec<String> = [TENSOR_MAP, KEEP, FENCE, COMMIT, WAIT].map(str::to_owned).into();
+    let ops = ["init", "arrive", "arrive_expect", "wait"].map(|op| format!("mbarrier_{op}"));
+    names.extend(ops);
+    names.extend([ProxyFence::Async, ProxyFence::MbarrierInit].map(|f| fence(f).to_owned()));
+    names.extend([2, 3].into_iter().flat_map(|rank| [false, true].map(|m| tensor_copy(rank, m))));
+    names.extend([true, false].map(|more| register_limit(more).to_owned()));
+    names.extend(TensorSwizzle::ALL.map(descriptor));
+    for format in Format::ALL {
+        let columns = (8..=Wgmma::MOST_COLUMNS).step_by(8);
+        names.extend(columns.map(|columns| wgmma(format, columns)));
+    }
+    names
+}
+
+pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
+    match op {
+        MbarrierOp::Init { .. } => "mbarrier_init",
+        MbarrierOp::Arrive => "mbarrier_arrive",
+        MbarrierOp::ArriveRemote { order, .. } => cluster::arrive(*order),
+        MbarrierOp::ArriveExpect { .. } => "mbarrier_arrive_expect",
+        MbarrierOp::Wait { .. } => wait(false),
+    }
+}
+
+/// The function that waits at a barrier, at which threads of other blocks may arrive or not.
+pub(in crate::cuda) fn wait(hears_others: bool) -> &'static str {
+    if hears_others { cluster::WAIT } else { "mbarrier_wait" }
+}
+
+pub(in crate::cuda) fn fence(fence: ProxyFence) -> &'static str {
+    match fence {
+        ProxyFence::Async => "fence_proxy_async",
+        ProxyFence::MbarrierInit => "fence_mbarrier_init",
+    }
+}
+
+/// The function that copies a box of so many dimensions, to one block or to several.
+pub(in crate::cuda) fn tensor_copy(rank: usize, multicast: bool) -> String {
+    format!("tensor_{}_{rank}d", if multicast { "multicast" } else { "copy" })
+}
+
+/// The function that makes the descriptor of rows that are swizzled so.
+pub(in crate::cuda) fn descriptor(swizzle: TensorSwizzle) -> String {
+    format!("descriptor_{}", swizzle.bytes().unwrap_or_default())
+}
+
+/// The function of a matrix instruction.
+pub(in crate::cuda) fn wgmma(format: Format, columns: u32) -> String {
+    format!("wgmma_{}_n{columns}", format.name())
+}
+
+pub(in crate::cuda) fn register_limit(more: bool) -> &'static str {
+    if more { "more_registers" } else { "fewer_registers" }
+}
+
 /// What a parameter, or a statement, asks the text to define, with where that stands in the text.
-pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), String)) {
+pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((HelperFamily, u8), String)) {
     if k.params.iter().any(|p| matches!(p.kind, ParamKind::TensorMap { .. })) {
-        note((11, 0), TENSOR_MAP_TYPE.to_owned());
+        note((HelperFamily::Cluster, 0), TENSOR_MAP_TYPE.to_owned());
     }
     k.visit(&mut |stmt| match stmt {
         Stmt::Mbarrier(barrier) => match &barrier.op {
-            MbarrierOp::Init { .. } => note((12, 0), mbarrier(op(&barrier.op), INIT)),
-            MbarrierOp::Arrive => note((12, 1), mbarrier(op(&barrier.op), ARRIVE)),
+            MbarrierOp::Init { .. } => {
+                note((HelperFamily::Mbarrier, 0), mbarrier(op(&barrier.op), INIT))
+            }
+            MbarrierOp::Arrive => {
+                note((HelperFamily::Mbarrier, 1), mbarrier(op(&barrier.op), ARRIVE))
+            }
             MbarrierOp::ArriveRemote { .. } => {}
             MbarrierOp::ArriveExpect { .. } => {
-                note((12, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
+                note((HelperFamily::Mbarrier, 3), mbarrier(op(&barrier.op), ARRIVE_EXPECT))
             }
             MbarrierOp::Wait { .. } => {
                 let hears_others = cluster::hears_others(k, barrier.at.barriers);
-                note((12, 4 + u8::from(hears_others)), try_wait(hears_others));
+                note((HelperFamily::Mbarrier, 4 + u8::from(hears_others)), try_wait(hears_others));
             }
         },
-        Stmt::ProxyFence(which) => note((13, *which as u8), proxy_fence(*which)),
+        Stmt::ProxyFence(which) => {
+            note((HelperFamily::ProxyFence, *which as u8), proxy_fence(*which))
+        }
         Stmt::TensorCopy(copy) => {
             let (rank, multicast) = (copy.at.len(), copy.multicast.is_some());
             let order = 2 * rank as u8 + u8::from(multicast);
-            note((14, order), tensor_copy_definition(rank, multicast));
+            note((HelperFamily::TensorCopy, order), tensor_copy_definition(rank, multicast));
         }
         Stmt::Wgmma(of) => {
             for access in [&of.a, &of.b] {
-                if let Some(descriptor) = Descriptor::of(k, &k[access.buffer]) {
-                    note((15, 0), descriptor_definition(descriptor));
+                if let Some(descriptor) = Descriptor::from_buffer(k, &k[access.buffer]) {
+                    note((HelperFamily::Descriptor, 0), descriptor_definition(descriptor));
                 }
             }
-            let order = (of.columns / 8) as u8;
-            note((16 + of.format as u8, order), wgmma_definition(of.format, of.columns));
+            let order = 64 * of.format as u8 + (of.columns / 8) as u8;
+            note((HelperFamily::Wgmma, order), wgmma_definition(of.format, of.columns));
         }
         Stmt::WgmmaSync(sync) => {
             let (order, text, accumulators) = match sync {
@@ -48,12 +115,14 @@ pub(in crate::cuda) fn definition(k: &Kernel, note: &mut impl FnMut((u8, u8), St
                 WgmmaSync::Commit => (2, WGMMA_COMMIT, None),
                 WgmmaSync::Wait { accumulators, .. } => (3, WGMMA_WAIT, Some(accumulators)),
             };
-            note((20, order), text.to_owned());
+            note((HelperFamily::WgmmaSync, order), text.to_owned());
             if accumulators.is_some_and(|of| !of.is_empty()) {
-                note((20, 0), WGMMA_KEEP.to_owned());
+                note((HelperFamily::WgmmaSync, 0), WGMMA_KEEP.to_owned());
             }
         }
-        Stmt::RegisterLimit(limit) => note((21, limit.more.into()), limit_definition(limit.more)),
+        Stmt::RegisterLimit(limit) => {
+            note((HelperFamily::RegisterLimit, limit.more.into()), limit_definition(limit.more))
+        }
         _ => {}
     });
 }
@@ -66,26 +135,30 @@ struct __align__(128) TensorMap {
 ";
 
 /// What is said of an operation of a barrier: a comment, its second parameter, and its body.
-type Operation<'a> = (&'a str, &'a str, &'a str);
+struct Operation<'a> {
+    comment: &'a str,
+    param: &'a str,
+    body: &'a str,
+}
 
-const INIT: Operation<'_> = (
-    "Makes a barrier in shared memory, each of whose phases so many arrivals complete.",
-    ", int count",
-    "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
-);
+const INIT: Operation<'_> = Operation {
+    comment: "Makes a barrier in shared memory, each of whose phases so many arrivals complete.",
+    param: ", int count",
+    body: "    asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(at), \"r\"(count) : \"memory\");\n",
+};
 
-const ARRIVE: Operation<'_> = (
-    "Arrives at a barrier in shared memory, and does not wait.",
-    "",
-    "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(at) : \"memory\");\n",
-);
+const ARRIVE: Operation<'_> = Operation {
+    comment: "Arrives at a barrier in shared memory, and does not wait.",
+    param: "",
+    body: "    asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(at) : \"memory\");\n",
+};
 
-const ARRIVE_EXPECT: Operation<'_> = (
-    "Has a barrier expect bytes of asynchronous copies, and arrives.",
-    ", int bytes",
-    "    asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"
+const ARRIVE_EXPECT: Operation<'_> = Operation {
+    comment: "Has a barrier expect bytes of asynchronous copies, and arrives.",
+    param: ", int bytes",
+    body: "    asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\"
                  :: \"r\"(at), \"r\"(bytes) : \"memory\");\n",
-);
+};
 
 fn try_wait(hears_others: bool) -> String {
     let (comment, acquire) = match hears_others {
@@ -104,10 +177,11 @@ fn try_wait(hears_others: bool) -> String {
                      : \"=r\"(complete) : \"r\"(at), \"r\"(parity) : \"memory\");
     }} while (!complete);\n"
     );
-    mbarrier(wait(hears_others), (comment, ", int parity", &body))
+    mbarrier(wait(hears_others), Operation { comment, param: ", int parity", body: &body })
 }
 
-fn mbarrier(name: &str, (comment, param, body): Operation<'_>) -> String {
+fn mbarrier(name: &str, operation: Operation<'_>) -> String {
+    let Operation { comment, param, body } = operation;
     format!(
         "\
 // {comment}

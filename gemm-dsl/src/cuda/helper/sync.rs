@@ -1,17 +1,12 @@
-//! What synchronises: barriers and fences, and `atomic` operations. CUDA C spells the common ones; for
+//! Barriers and fences. CUDA C spells the common ones; for
 //! the others the text defines device functions of one PTX instruction each.
-
-mod atomic;
-
-pub(super) use atomic::{call as atomic, definition as atomic_definition};
 
 use super::cluster;
 use crate::ir::{MemoryOrder, Scope};
 
 /// Every name of a function that is called here or defined.
-pub(super) fn names() -> Vec<String> {
-    let mut names = atomic::names();
-    names.extend([true, false].map(|wait| named_barrier(wait).to_owned()));
+pub(in crate::cuda) fn names() -> Vec<String> {
+    let mut names: Vec<String> = [true, false].map(|wait| named_barrier(wait).to_owned()).into();
     for scope in [Scope::Block, Scope::Device] {
         names.extend(
             [MemoryOrder::AcqRel, MemoryOrder::SeqCst].map(|order| fence(order, scope).to_owned()),
@@ -21,7 +16,7 @@ pub(super) fn names() -> Vec<String> {
 }
 
 /// The statement of a barrier of all threads of a scope.
-pub(super) fn barrier(scope: Scope) -> &'static str {
+pub(in crate::cuda) fn barrier(scope: Scope) -> &'static str {
     match scope {
         Scope::Warp => "__syncwarp();",
         Scope::Block => "__syncthreads();",
@@ -31,11 +26,11 @@ pub(super) fn barrier(scope: Scope) -> &'static str {
 }
 
 /// The function of a barrier with an id and a number of threads.
-pub(super) fn named_barrier(wait: bool) -> &'static str {
+pub(in crate::cuda) fn named_barrier(wait: bool) -> &'static str {
     if wait { "named_barrier" } else { "named_arrive" }
 }
 
-pub(super) fn named_barrier_definition(wait: bool) -> &'static str {
+pub(in crate::cuda) fn named_barrier_definition(wait: bool) -> &'static str {
     if wait { NAMED_BARRIER } else { NAMED_ARRIVE }
 }
 
@@ -56,7 +51,7 @@ __device__ __forceinline__ void named_arrive(int id, int threads)
 ";
 
 /// The function of a fence.
-pub(super) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
+pub(in crate::cuda) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
     match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, true) => "__threadfence_block",
         (true, false) => "__threadfence",
@@ -66,7 +61,7 @@ pub(super) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
 }
 
 /// The definition of the function of a fence; empty where CUDA C has it.
-pub(super) fn fence_definition(order: MemoryOrder, scope: Scope) -> &'static str {
+pub(in crate::cuda) fn fence_definition(order: MemoryOrder, scope: Scope) -> &'static str {
     match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, _) => "",
         (false, true) => FENCE_BLOCK,

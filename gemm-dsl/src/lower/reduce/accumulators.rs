@@ -1,23 +1,23 @@
 //! What a thread keeps of what it has folded.
 
 use super::fold::{Cell, Fold};
-use super::place::Place;
+use super::place::FoldPlace;
 use crate::ir::{Access, BufferId, Expr, KernelBuilder, Var};
 
 /// What a thread keeps, of each of its results.
-pub(super) enum Kept {
+pub(super) enum FoldAccumulators {
     /// Of one: a variable for each part.
     One(Vec<Var>),
     /// Of several columns: an array of registers for each part.
     Many(Vec<BufferId>),
 }
 
-impl Kept {
+impl FoldAccumulators {
     pub(super) fn new(
         b: &mut KernelBuilder,
         fold: &Fold,
         identity: &[Expr],
-        place: &Place,
+        place: &FoldPlace,
     ) -> Self {
         let parts = fold.parts().iter().zip(identity);
         let Some(width) = place.columns().and_then(|columns| columns.width) else {
@@ -33,7 +33,7 @@ impl Kept {
     }
 
     /// The parts, of one of several columns.
-    pub(super) fn of(&self, w: Option<Expr>) -> Vec<Cell> {
+    pub(super) fn cells(&self, w: Option<Expr>) -> Vec<Cell> {
         match (self, w) {
             (Self::One(vars), _) => vars.iter().map(|var| Cell::Var(*var)).collect(),
             (Self::Many(arrays), Some(w)) => {
@@ -44,9 +44,9 @@ impl Kept {
     }
 
     /// Keeps what is kept of no elements.
-    pub(super) fn reset(&self, b: &mut KernelBuilder, place: &Place, identity: &[Expr]) {
+    pub(super) fn reset(&self, b: &mut KernelBuilder, place: &FoldPlace, identity: &[Expr]) {
         place.each(b, |b, w| {
-            for (part, identity) in self.of(w).iter().zip(identity) {
+            for (part, identity) in self.cells(w).iter().zip(identity) {
                 part.set(b, identity.clone());
             }
         });

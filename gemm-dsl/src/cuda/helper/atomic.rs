@@ -2,7 +2,7 @@
 //! types; the others are defined, for one element and one space each.
 
 use crate::cuda::WIDTH;
-use crate::cuda::expr::{element, element_type, text};
+use crate::cuda::types::element_type;
 use crate::ir::{Atomic, AtomicOp, Elem, Kernel, MemoryOrder, Scope, Space};
 
 /// Atomic operations by their names: the function of CUDA C, and the operation of PTX.
@@ -20,7 +20,7 @@ fn row(op: &AtomicOp) -> (&'static str, &'static str, &'static str) {
 }
 
 /// Every name that a function of these may have.
-pub(super) fn names() -> Vec<String> {
+pub(in crate::cuda) fn names() -> Vec<String> {
     let mut names = Vec::new();
     for ((name, cuda, _), scope) in
         ATOMICS.into_iter().flat_map(|row| [Scope::Block, Scope::Device].map(|scope| (row, scope)))
@@ -33,43 +33,8 @@ pub(super) fn names() -> Vec<String> {
     names
 }
 
-/// The call of an atomic operation.
-pub(in crate::cuda) fn call(k: &Kernel, atomic: &Atomic) -> String {
-    let place = format!("&{}", element(k, &atomic.target));
-    let expected = match &atomic.op {
-        AtomicOp::CompareExchange { expected } => Some(text(k, expected)),
-        _ => None,
-    };
-    let operands: Vec<String> = expected.into_iter().chain([text(k, &atomic.value)]).collect();
-    let function = name(k, atomic);
-    let call = |ty: &str, operands: Vec<String>| {
-        format!("{function}({ty}{place}, {})", operands.join(", "))
-    };
-    if atomic.order != MemoryOrder::Relaxed {
-        return call("", operands);
-    }
-    // By the bits, where CUDA C has no function of the type itself.
-    let by_bits = |ty: &str, to: &str, back: &str| {
-        let bits = operands.iter().map(|e| format!("{to}({e})")).collect();
-        format!("{back}({})", call(ty, bits))
-    };
-    let swaps = matches!(atomic.op, AtomicOp::CompareExchange { .. });
-    let orders = matches!(atomic.op, AtomicOp::Min | AtomicOp::Max);
-    match atomic.target.buffer.elem {
-        Elem::F32 if swaps => by_bits("(int*)", "__float_as_int", "__int_as_float"),
-        Elem::F64 => {
-            let ty = "(unsigned long long*)";
-            by_bits(ty, "__double_as_longlong", "__longlong_as_double")
-        }
-        // Sums and moves are those of unsigned numbers; `size_t` is no `unsigned long long` in C++.
-        Elem::U64 => call("(unsigned long long*)", operands),
-        Elem::I64 if !orders => call("(unsigned long long*)", operands),
-        _ => call("", operands),
-    }
-}
-
 /// The function of an atomic operation.
-fn name(k: &Kernel, atomic: &Atomic) -> String {
+pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     let (name, cuda, _) = row(&atomic.op);
     match atomic.order {
         MemoryOrder::Relaxed => relaxed(cuda, atomic.scope),

@@ -1,0 +1,101 @@
+//! The kernel of a product: its head, and its body by the shape of the plan.
+
+use super::direct;
+use super::shared::problem::{GemmProblem, TakenMatrices};
+use super::simt::{naive, staged};
+use super::wgmma::{self, splits};
+use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
+use crate::plan::{SgemmPlan, Shape};
+use crate::spec::{Batch, Layout};
+
+/// The kernel of a product.
+pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
+    let mut b = KernelBuilder::new(plan.kernel_name());
+    head(&mut b, plan);
+    body(&mut b, plan);
+    b.finish()
+}
+
+/// What the head of a kernel's text says.
+pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
+    let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
+    let stored = match plan.epilogue() {
+        Some(_) => format!("epilogue({stored})"),
+        None => stored.to_owned(),
+    };
+    let shapes = "A is M x K, B is K x N, C is M x N";
+    let arith = plan.spec().arith;
+    let computed = match (arith.format(), arith.is_emulation()) {
+        (None, _) => "f32".to_owned(),
+        (Some(format), false) => format!("{}, summed in f32", format.name()),
+        (Some(format), true) => {
+            format!("f32, each number split into {} of {}", arith.planes(), format.name())
+        }
+    };
+    match layout_text(plan.layout()).filter(|_| plan.shape().wgmma().is_none()) {
+        None => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
+        Some(lies) => {
+            b.title(format!("C = {stored} in {computed}: {shapes}."));
+            b.title(lies);
+        }
+    }
+    if let Some(t) = plan.shape().wgmma() {
+        b.title(format!(
+            "In place of A and B it reads their planes, which lie along K, {}.",
+            splits::rows(t)
+        ));
+    }
+    match plan.batch() {
+        None => {}
+        Some(Batch::Strided) => {
+            b.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
+            b.title("C + p * stride_c.");
+        }
+        Some(Batch::Pointers) => {
+            b.title("A, B and C are arrays of pointers, each to the matrix of a product.");
+        }
+    }
+    if plan.spec().scaled && plan.shape().wgmma().is_none() {
+        b.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
+    }
+    if plan.spec().names_depth() {
+        b.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
+    }
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.variant(plan.variant());
+    if plan.variant() == Variant::Scalar {
+        b.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
+    }
+    if plan.variant() == Variant::Guarded {
+        b.title("Variant for K = 0, with guards.");
+    }
+}
+
+fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
+    let problem = |b: &mut KernelBuilder| GemmProblem::declare(b, plan, TakenMatrices::All);
+    match plan.shape() {
+        Shape::Wgmma(shape) => wgmma::body(b, plan, shape),
+        Shape::Naive(shape) => {
+            let problem = problem(b);
+            naive::body(b, plan, shape, problem);
+        }
+        Shape::Direct(shape) => {
+            let problem = problem(b);
+            direct::body(b, plan, shape, problem);
+        }
+        Shape::Tiled(shape) => {
+            let problem = problem(b);
+            staged::body(b, plan, shape, problem);
+        }
+    }
+}
+
+/// How the matrices lie, unless all do row by row.
+fn layout_text(layout: Layout) -> Option<&'static str> {
+    match layout {
+        Layout::Nn => None,
+        Layout::Nt => Some("B lies column by column in memory, A and C row by row."),
+        Layout::Tn => Some("A lies column by column in memory, B and C row by row."),
+        Layout::Tt => Some("A and B lie column by column in memory, C row by row."),
+    }
+}

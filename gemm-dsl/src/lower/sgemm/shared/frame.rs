@@ -1,0 +1,298 @@
+//! What a kernel that stages block tiles has once, whichever tile its block computes.
+
+use super::accumulator_tile::{AccumulatorCounts, TileParts, all_epilogue_threads};
+use super::copy::{CopyExtents, TileCopy};
+use super::elements::{Adjacent, Elements};
+use super::mma_layout::{MmaCounts, WarpMma};
+use super::problem::GemmProblem;
+use super::schedule::{self, BlockProduct, KRange, KRanges, Origin, TileCounts, TileExtents};
+use super::shared_tile::{SharedTile, shared_tiles};
+use super::slices::TileSlices;
+use super::tile::{StagedFactor, Tiled};
+use crate::ir::{Const, Expr, Geometry, KernelBuilder, Special, Stmt, Var};
+use crate::plan::{SgemmPlan, TiledPlan};
+use crate::spec::Fragment;
+use crate::target::arch::WARP;
+
+/// What a kernel has once, whichever tile its block computes: its constants, its threads and its shared
+/// arrays.
+pub(crate) struct Frame<'p> {
+    pub plan: &'p SgemmPlan,
+    pub t: &'p TiledPlan,
+    pub problem: GemmProblem,
+    pub bm: Const,
+    pub bn: Const,
+    pub bk: Const,
+    pub tm: Const,
+    pub tn: Const,
+    tid: Var,
+    /// Threads of a product.
+    pub threads: Const,
+    /// Those that have its accumulators in the end, and this thread's number among them.
+    epilogue_threads: Const,
+    epilogue_thread: Var,
+    slices: Option<TileSlices>,
+    /// How many matrices a warp multiplies, where tensor cores do.
+    mma: Option<MmaCounts>,
+    part: Option<BlockProduct>,
+    shared: (SharedTile, SharedTile),
+}
+
+/// What a thread has of a tile, whichever it is: its elements of C, and its share in copying those of A and B.
+pub(crate) struct ThreadSlice {
+    rows: Elements,
+    cols: Elements,
+    mma: Option<WarpMma>,
+    copies: [TileCopy; 2],
+}
+
+impl<'p> Frame<'p> {
+    /// Declares constants, shared arrays and geometry.
+    pub fn declare(
+        b: &mut KernelBuilder,
+        plan: &'p SgemmPlan,
+        t: &'p TiledPlan,
+        problem: GemmProblem,
+    ) -> Self {
+        let int = |v: u32| v as i32;
+        let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
+        let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
+        let bk = b.constant("BK", int(t.bk()), "terms of a sum in one tile");
+        let tm = b.constant("TM", int(t.tm()), "rows of C of a thread");
+        let tn = b.constant("TN", int(t.tn()), "columns of C of a thread");
+        let of = if t.products() > 1 { "threads of a product" } else { "threads of a block" };
+        let of_slice = bm / tm * (bn / tn);
+        let mma = t.mma().map(|plan| MmaCounts::constants(b, t, plan, bk));
+        let steps = mma.map_or(bk, |mma| mma.steps);
+        let slices =
+            (t.slices() > 1).then(|| TileSlices::constants(b, t.slices(), &of_slice, steps));
+        let threads = match slices {
+            None => b.constant("THREADS", of_slice, of),
+            Some(slices) => b.constant("THREADS", slices.epilogue_threads * slices.count, of),
+        };
+        let products = (t.products() > 1)
+            .then(|| b.constant("PRODUCTS", int(t.products()), "products of a block"));
+        match products {
+            None => b.launch_bounds(threads),
+            Some(products) => b.launch_bounds(threads * products),
+        }
+
+        let grid = schedule::grid(plan, &problem);
+        let blocks_per_sm = plan.blocks_per_sm();
+        let block = (t.threads_of_product(), t.products());
+        b.geometry(Geometry { block, grid, blocks_per_sm });
+        let tid = b.let_("tid", Special::ThreadX);
+        let part = products.map(|products| BlockProduct {
+            product: b.let_("product", Special::ThreadY),
+            products,
+        });
+        let shared = shared_tiles(b, t, [bm, bn, bk], part);
+        if t.assume() {
+            b.comment("Never negative, which an int does not say: divisions need no sign.");
+            b.push(Stmt::Assume(Expr::from(tid).ge(0)));
+        }
+        let (slices, epilogue_threads, epilogue_thread) = match slices {
+            None => (None, threads, tid),
+            Some(constants) => {
+                let (slices, epilogue_thread) = TileSlices::declare(b, constants, tid);
+                (Some(slices), constants.epilogue_threads, epilogue_thread)
+            }
+        };
+        Self {
+            plan,
+            t,
+            problem,
+            bm,
+            bn,
+            bk,
+            tm,
+            tn,
+            tid,
+            threads,
+            epilogue_threads,
+            epilogue_thread,
+            slices,
+            mma,
+            part,
+            shared,
+        }
+    }
+
+    /// The sums of the block in the end.
+    pub fn accumulators(&self) -> AccumulatorCounts {
+        let epilogue_threads = all_epilogue_threads(self.epilogue_threads, self.part);
+        AccumulatorCounts {
+            places: self.tm * self.tn,
+            epilogue_threads,
+            by_all: self.slices.is_none(),
+        }
+    }
+
+    /// Finds this thread's place in the tile of its block.
+    pub fn own_tile(&self, b: &mut KernelBuilder) -> (Tiled<'p>, Option<TileParts>) {
+        let origin = self.own_origin(b);
+        self.tile_at(b, origin)
+    }
+
+    /// Finds the tile of this block.
+    pub fn own_origin(&self, b: &mut KernelBuilder) -> Origin {
+        schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, None)
+    }
+
+    /// Finds this thread's place in that tile.
+    pub fn tile_at(&self, b: &mut KernelBuilder, origin: Origin) -> (Tiled<'p>, Option<TileParts>) {
+        let problem = self.problem.for_product(b, origin.batch);
+        let ranges = KRanges::of_block(b, self.plan, &problem, self.bk);
+        let (parts, range) = ranges.map(|(all, own)| (TileParts::Ranges(all), own)).unzip();
+        let own = self.own(b);
+        (self.at(problem, origin, range, own), parts)
+    }
+
+    /// Finds what this thread has of any tile, and how many there are, for [`numbered_tile`](Self::numbered_tile).
+    pub fn any_tile(&self, b: &mut KernelBuilder) -> (ThreadSlice, TileCounts) {
+        let own = self.own(b);
+        b.comment("Tiles of C along its rows and along its columns.");
+        (own, TileCounts::declare(b, self.plan, &self.problem, self.tile()))
+    }
+
+    /// Finds the tile of a number, of which the block sums a range of K.
+    pub fn numbered_tile(
+        &self,
+        b: &mut KernelBuilder,
+        own: ThreadSlice,
+        counts: TileCounts,
+        number: Var,
+        range: KRange,
+    ) -> Tiled<'p> {
+        let number = Some((number, counts));
+        let origin = schedule::origin(b, self.plan, &self.problem, self.tile(), self.part, number);
+        let problem = self.problem.for_product(b, origin.batch);
+        self.at(problem, origin, Some(range), own)
+    }
+
+    /// Rows and columns of a tile.
+    fn tile(&self) -> TileExtents {
+        TileExtents { rows: self.bm.into(), cols: self.bn.into() }
+    }
+
+    fn own(&self, b: &mut KernelBuilder) -> ThreadSlice {
+        let Self { t, bm, bn, bk, tm, tn, tid, threads, .. } = *self;
+        let (rows, cols, mma) = match self.mma {
+            None => {
+                let (rows, cols) = position(b, t, self.epilogue_thread, [bm, bn, tm, tn]);
+                (rows, cols, None)
+            }
+            Some(counts) => {
+                let (rows, cols, mma) = counts.position(b, t, self.epilogue_thread, [bn, tm, tn]);
+                (rows, cols, Some(mma))
+            }
+        };
+        let copy = |b: &mut KernelBuilder, plan, other, free| {
+            TileCopy::declare(b, plan, other, CopyExtents { tid, threads, free, depth: bk })
+        };
+        let a = copy(b, t.a(), t.b(), bm);
+        ThreadSlice { rows, cols, mma, copies: [a, copy(b, t.b(), t.a(), bn)] }
+    }
+
+    fn at(
+        &self,
+        problem: GemmProblem,
+        origin: Origin,
+        range: Option<KRange>,
+        ThreadSlice { rows, cols, mma, copies: [a_copy, b_copy] }: ThreadSlice,
+    ) -> Tiled<'p> {
+        let Self { plan, t, bm, bn, bk, tm, tn, tid, threads, slices, part, .. } = *self;
+        let begin = range.map(|range| range.begin);
+        let (epilogue_threads, epilogue_thread) = (self.epilogue_threads, self.epilogue_thread);
+        let a = StagedFactor {
+            plan: t.a(),
+            matrix: problem.a(),
+            origin: origin.row,
+            extent: problem.m,
+            shared: self.shared.0,
+            copy: a_copy,
+            own: rows,
+            begin,
+        };
+        let b = StagedFactor {
+            plan: t.b(),
+            matrix: problem.b(),
+            origin: origin.col,
+            extent: problem.n,
+            shared: self.shared.1,
+            copy: b_copy,
+            own: cols,
+            begin,
+        };
+        Tiled {
+            plan,
+            t,
+            problem,
+            bm,
+            bn,
+            bk,
+            tm,
+            tn,
+            threads,
+            tid,
+            epilogue_threads,
+            epilogue_thread,
+            slices,
+            mma,
+            part,
+            range,
+            origin,
+            rows,
+            cols,
+            a,
+            b,
+        }
+    }
+}
+
+/// Where in the block tile this thread's outputs lie.
+fn position(
+    b: &mut KernelBuilder,
+    t: &TiledPlan,
+    tid: Var,
+    [bm, bn, tm, tn]: [Const; 4],
+) -> (Elements, Elements) {
+    let (fragment, adjacent) = (t.fragment(), Adjacent::from_fragment(t.fragment()));
+    let step = |own: Const| adjacent.step(own);
+    let what = match fragment {
+        Fragment::Blocked => "TM x TN adjacent outputs",
+        Fragment::Strided => "TM x TN outputs, a block of threads apart",
+        Fragment::Split => "TM x TN outputs, in vectors of four a block of threads apart",
+    };
+    let (first_row, first_col, threads_m, threads_n) = match t.warp() {
+        None => {
+            let threads_m = b.constant("THREADS_M", bm / tm, "threads along the rows of C");
+            let threads_n = b.constant("THREADS_N", bn / tn, "threads along the columns of C");
+            b.comment(format!("A thread computes {what}."));
+            let row = b.let_("thread_row", tid / threads_n * step(tm));
+            let col = b.let_("thread_col", tid % threads_n * step(tn));
+            (row, col, threads_m, threads_n)
+        }
+        Some(warp) => {
+            let wm = b.constant("WM", warp.m() as i32, "rows of C of a warp");
+            let wn = b.constant("WN", warp.n() as i32, "columns of C of a warp");
+            let lanes_m = b.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
+            let lanes_n = b.constant("LANES_N", wn / tn, "lanes along its columns");
+            b.comment(
+                "A warp computes WM x WN outputs of the block tile, and inside that rectangle",
+            );
+            b.comment(format!("a lane {}.", what.replace("a block of threads", "a warp of lanes")));
+            let warp = b.let_("warp", tid / WARP as i32);
+            let lane = b.let_("lane", tid % WARP as i32);
+            let warp_row = warp / (bn / wn) * wm;
+            let warp_col = warp % (bn / wn) * wn;
+            let row = b.let_("thread_row", warp_row + lane / lanes_n * step(tm));
+            let col = b.let_("thread_col", warp_col + lane % lanes_n * step(tn));
+            (row, col, lanes_m, lanes_n)
+        }
+    };
+    (
+        Elements { adjacent, first: first_row, name: tm, count: t.tm(), threads: threads_m },
+        Elements { adjacent, first: first_col, name: tn, count: t.tn(), threads: threads_n },
+    )
+}

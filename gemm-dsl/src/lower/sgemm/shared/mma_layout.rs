@@ -1,0 +1,150 @@
+//! The tile of a warp whose tensor cores multiply (`mma.sync`): how many instructions it takes, and which of its numbers a
+//! lane brings and holds.
+
+use super::elements::{Adjacent, Elements};
+use crate::ir::{Const, Expr, KernelBuilder, Mma, Var};
+use crate::plan::{MmaPlan, TiledPlan};
+use crate::target::arch::WARP;
+
+/// How many matrices a warp multiplies, by name and as numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MmaCounts {
+    pub plan: MmaPlan,
+    /// Instructions along the rows and along the columns of a warp's tile.
+    pub rows: Const,
+    pub cols: Const,
+    /// Terms of an instruction.
+    pub terms: Const,
+    /// Instructions along the K of a tile.
+    pub steps: Const,
+    /// How many numbers stand for one, where several do.
+    pub splits: Option<Const>,
+}
+
+impl MmaCounts {
+    /// Declares their constants.
+    pub fn constants(b: &mut KernelBuilder, t: &TiledPlan, plan: MmaPlan, bk: Const) -> Self {
+        let int = |v: u32| Expr::I32(v as i32);
+        let terms = b.constant("MMA_K", int(plan.terms()), "terms of a matrix instruction");
+        let rows = "matrix instructions along the rows of a warp";
+        let rows = b.constant("MMAS_M", int(plan.rows()), rows);
+        let cols = b.constant("MMAS_N", int(plan.cols()), "matrix instructions along its columns");
+        let steps = if t.slices() > 1 { "TILE_STEPS" } else { "STEPS" };
+        let steps = b.constant(steps, bk / terms, "matrix instructions along K in one tile");
+        let splits = (plan.arith().planes() > 1).then(|| {
+            let meaning = format!("numbers of {} that stand for one of f32", plan.format().name());
+            b.constant("PLANES", int(plan.arith().planes()), meaning)
+        });
+        Self { plan, rows, cols, terms, steps, splits }
+    }
+
+    /// Finds this lane's sums, and which words of A and B it brings.
+    pub fn position(
+        self,
+        b: &mut KernelBuilder,
+        t: &TiledPlan,
+        epilogue_thread: Var,
+        [bn, tm, tn]: [Const; 3],
+    ) -> (Elements, Elements, WarpMma) {
+        let side = |own: Option<u32>| Expr::I32(own.unwrap_or(0) as i32);
+        let wm = b.constant("WM", side(t.warp().map(|warp| warp.m())), "rows of C of a warp");
+        let wn = b.constant("WN", side(t.warp().map(|warp| warp.n())), "columns of C of a warp");
+        let lanes_m = b.constant("LANES_M", wm / tm, "lanes along the rows of a warp tile");
+        let lanes_n = b.constant("LANES_N", wn / tn, "lanes along its columns");
+        b.comment("A warp computes WM x WN outputs of the block tile by matrix instructions, of which a lane");
+        b.comment("has every eighth row, and two adjacent columns of eight.");
+        let warp = b.let_("warp", epilogue_thread / WARP as i32);
+        let lane = b.let_("lane", epilogue_thread % WARP as i32);
+        let warp_row = b.let_("warp_row", warp / (bn / wn) * wm);
+        let warp_col = b.let_("warp_col", warp % (bn / wn) * wn);
+        let row = b.let_("thread_row", warp_row + lane / lanes_n);
+        let col = b.let_("thread_col", warp_col + lane % lanes_n * 2);
+        let loads = [self.plan.loads_a(), self.plan.loads_b()];
+        let own = match loads {
+            [true, true] => [None, None],
+            [loads_a, loads_b] => {
+                b.comment(
+                    "It brings such a row of A and a column of B, of which every fourth term.",
+                );
+                let col = (!loads_b).then(|| b.let_("frag_col", warp_col + lane / lanes_n));
+                let term = b.let_("frag_k", lane % lanes_n);
+                let line = |first| LaneLine { free: first, term };
+                [(!loads_a).then(|| line(row)), col.map(line)]
+            }
+        };
+        if loads.contains(&true) {
+            b.comment(
+                "For all lanes of its warp it says where four terms lie that ldmatrix reads.",
+            );
+        }
+        // Matrices of A: upper and lower rows, then those of the next terms. Of B: one terms after the other.
+        let of_a = loads[0].then(|| LdmatrixLine {
+            free: b.let_("a_frag_row", warp_row + lane % Mma::ROWS as i32),
+            term: b.let_("a_frag_k", lane / Mma::ROWS as i32 * 4),
+        });
+        let mma = self.plan.terms() as i32 / 4;
+        let of_b = loads[1].then(|| LdmatrixLine {
+            free: b.let_("b_frag_col", warp_col + lane % Mma::COLS as i32),
+            term: b.let_("b_frag_k", lane / Mma::COLS as i32 % mma * 4),
+        });
+        let rows = Elements {
+            adjacent: Adjacent::One,
+            first: row,
+            name: tm,
+            count: t.tm(),
+            threads: lanes_m,
+        };
+        let cols = Elements {
+            adjacent: Adjacent::Of(2),
+            first: col,
+            name: tn,
+            count: t.tn(),
+            threads: lanes_n,
+        };
+        let [own_a, own_b] = own;
+        let from = |own: Option<LaneLine>, told: Option<LdmatrixLine>| match (own, told) {
+            (_, Some(told)) => FragmentSource::Ldmatrix(told),
+            (Some(own), None) => FragmentSource::Tile(own),
+            (None, None) => unreachable!("a lane reads what ldmatrix does not"),
+        };
+        let from = [from(own_a, of_a), from(own_b, of_b)];
+        (rows, cols, WarpMma { counts: self, lanes: lanes_m, from })
+    }
+}
+
+/// What tensor cores multiply of a tile, as a lane sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WarpMma {
+    pub counts: MmaCounts,
+    /// Rows of A, and columns of B, from one line of a lane to the next.
+    pub lanes: Const,
+    /// From where a lane has what it brings of A, and of B.
+    pub from: [FragmentSource; 2],
+}
+
+/// From where a lane has the numbers that it brings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FragmentSource {
+    /// From the tile.
+    Tile(LaneLine),
+    /// From what `ldmatrix` brings, to which it says this.
+    Ldmatrix(LdmatrixLine),
+}
+
+/// What a lane reads itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneLine {
+    /// Its first row of A or column of B in the block tile.
+    pub free: Var,
+    /// Its first term of each step.
+    pub term: Var,
+}
+
+/// Where four terms of a row of A, or of a column of B, lie that `ldmatrix` reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LdmatrixLine {
+    /// The line in the block tile.
+    pub free: Var,
+    /// The first term among those of a step.
+    pub term: Var,
+}

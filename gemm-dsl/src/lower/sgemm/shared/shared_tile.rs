@@ -1,0 +1,87 @@
+//! Tiles of A and B in shared memory.
+
+use super::schedule::BlockProduct;
+use crate::ir::{Access, BufferId, BufferLayout, Const, Elem, Expr, KernelBuilder, Var};
+use crate::plan::{Axis, OperandPlan, Pipeline, TiledPlan};
+
+/// What belongs to the free axis of an operand and what belongs to K, as row and column.
+pub(crate) fn by_row<T>(plan: &OperandPlan, free: T, k: T) -> [T; 2] {
+    if plan.free() == Axis::M { [free, k] } else { [k, free] }
+}
+
+/// The shared tile of one operand. Its logical dimensions are the operand's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedTile {
+    buffer: BufferId,
+    /// Whether its rows lie along K.
+    rows_along_k: bool,
+    /// Whether there are several buffers: a dimension then selects one.
+    several: bool,
+    /// The thread's own product, where the block computes several: the first dimension then selects one.
+    product: Option<Var>,
+}
+
+impl SharedTile {
+    /// The element of the tile in buffer `slot` that lies at `free` along the axis which the operand
+    /// shares with C, and at `k`.
+    pub fn at(&self, slot: &Expr, [free, k]: [Expr; 2]) -> Access {
+        let slot = self.several.then(|| slot.clone());
+        let at = if self.rows_along_k { [free, k] } else { [k, free] };
+        let product = self.product.map(Expr::from);
+        Access::new(self.buffer, product.into_iter().chain(slot).chain(at))
+    }
+}
+
+/// The constant that names the buffers of a ring.
+pub(crate) fn stages(b: &mut KernelBuilder, stages: u32) -> Const {
+    b.constant("STAGES", stages as i32, "tiles in shared memory, in use or on their way")
+}
+
+/// Declares the shared tiles of A and of B.
+pub(crate) fn shared_tiles(
+    b: &mut KernelBuilder,
+    t: &TiledPlan,
+    [bm, bn, bk]: [Const; 3],
+    part: Option<BlockProduct>,
+) -> (SharedTile, SharedTile) {
+    let slots = match t.buffers() {
+        1 => None,
+        2 if t.pipeline() == Pipeline::DoubleBuffer => {
+            Some(b.constant("BUFFERS", 2, "tiles in shared memory: one is used, one is filled"))
+        }
+        n => Some(stages(b, n)),
+    };
+    let pads = [t.a(), t.b()].map(|plan| match plan.pad() {
+        0 => Expr::I32(0),
+        pad => {
+            let meaning = format!("unused elements of a shared row of {}", plan.letter());
+            b.constant(&format!("PAD_{}", plan.letter()), pad as i32, meaning).into()
+        }
+    });
+    let several = slots.is_some();
+    let mut tile = |plan: OperandPlan, free: Const, pad: Expr| {
+        let [rows, cols] = by_row(&plan, free, bk);
+        let [row_axis, col_axis] = by_row(&plan, plan.free(), Axis::K);
+        let rows_along_k = col_axis == Axis::K;
+        // Dimensions from the outermost in memory to the innermost: products, buffers, then shared rows.
+        let outer: Vec<Expr> =
+            part.map(|part| part.products).into_iter().chain(slots).map(Expr::from).collect();
+        let first = outer.len();
+        let inner = if plan.shared() == row_axis { [first + 1, first] } else { [first, first + 1] };
+        let order = (0..first).chain(inner).collect();
+        // Said where the tile does not lie as its operand does.
+        let lies = match (plan.shared() == plan.contiguous(), plan.swizzle()) {
+            (true, None) => "",
+            (true, Some(_)) => ", its vectors exchanged",
+            (false, _) => ", K-major",
+        };
+        let dims = outer.into_iter().chain([rows.into(), cols.into()]);
+        let name = format!("{}s", plan.letter());
+        let meaning = format!("tile of {}{lies}", plan.letter());
+        let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };
+        let buffer = b.shared(&name, Elem::F32, dims, layout, meaning);
+        SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
+    };
+    let [pad_a, pad_b] = pads;
+    (tile(t.a(), bm, pad_a), tile(t.b(), bn, pad_b))
+}

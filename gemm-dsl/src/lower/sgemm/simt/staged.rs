@@ -1,0 +1,62 @@
+//! Kernels whose blocks stage tiles of A and B in shared memory, for multiply-adds of their threads or for `mma.sync`.
+
+use super::pipeline::main_loop;
+use crate::ir::KernelBuilder;
+use crate::lower::sgemm::mma::recompute;
+use crate::lower::sgemm::shared::accumulator_tile::TileParts;
+use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
+use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
+use crate::lower::sgemm::shared::frame::Frame;
+use crate::lower::sgemm::shared::problem::GemmProblem;
+use crate::lower::sgemm::shared::split_k::SplitK;
+use crate::lower::sgemm::shared::tile::Tiled;
+use crate::plan::{SgemmPlan, TiledPlan};
+
+/// The kernel behind the declaration of its problem.
+pub(crate) fn body(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    shape: &TiledPlan,
+    problem: GemmProblem,
+) {
+    let frame = Frame::declare(b, plan, shape, problem);
+    let split = SplitK::declare(b, plan, &problem, frame.accumulators());
+    match problem.stream {
+        None => {
+            let (tiled, parts) = frame.own_tile(b);
+            product(b, &tiled, parts, split.as_ref());
+        }
+        Some(stream) => {
+            let (own, counts) = frame.any_tile(b);
+            let slices = frame.t.slices();
+            stream.each_tile(b, &frame.problem, frame.bk, slices, |b, tile, range, segment| {
+                let tiled = frame.numbered_tile(b, own, counts, tile, range);
+                product(b, &tiled, Some(TileParts::Segment(segment)), split.as_ref());
+            });
+        }
+    }
+}
+
+/// The tile of C, or the block's part of it.
+pub(crate) fn product(
+    b: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    parts: Option<TileParts>,
+    split: Option<&SplitK>,
+) {
+    let block = tiled.accumulator_tile();
+    let finish = EpilogueExpression::declare(b, tiled.plan, &block.problem);
+    let acc = main_loop(b, tiled);
+    if let Some(warp) = &tiled.mma {
+        recompute(b, tiled, warp, &acc);
+    }
+    match tiled.slices {
+        None => finish_block(b, &block, parts, split, BlockSums { acc, others: None }, &finish),
+        Some(slices) => {
+            let acc = acc.in_one(b, &block);
+            let others = slices.of_block.hand_over(b, &block, &acc, None);
+            let sums = BlockSums { acc, others: Some(others) };
+            finish_block(b, &block, parts, split, sums, &finish);
+        }
+    }
+}
