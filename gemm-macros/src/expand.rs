@@ -1,5 +1,6 @@
 //! From the tokens of a call to the tokens it becomes.
 
+use crate::errors::both;
 use crate::item;
 use crate::list::List;
 use gemm_dsl::Family;
@@ -130,18 +131,6 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
 fn checked(spec: &impl Family) -> syn::Result<String> {
     let program = spec.program();
     program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
-}
-
-/// The first, if both are without errors.
-pub(crate) fn both<T>(first: syn::Result<T>, second: syn::Result<()>) -> syn::Result<T> {
-    match (first, second) {
-        (Err(mut all), Err(more)) => {
-            all.combine(more);
-            Err(all)
-        }
-        (Ok(value), Ok(())) => Ok(value),
-        (Err(errors), Ok(())) | (Ok(_), Err(errors)) => Err(errors),
-    }
 }
 
 /// A kernel of this type; after an error, one of a line that nobody will read.
