@@ -43,10 +43,9 @@
 //! An expression has one canonical text, and reading that gives the expression back.
 
 mod check;
-mod cover;
-mod environment;
+mod conditions;
 mod function;
-mod host;
+mod lexeme;
 pub mod library;
 mod literal;
 mod lower;
@@ -56,28 +55,30 @@ mod print;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 mod range;
-pub(crate) mod remedy;
+mod reachability;
+mod scope;
+pub(crate) mod suggestion;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod tree;
 mod typing;
 
-pub(crate) use cover::Problems;
-pub(crate) use environment::WAVES;
-pub use environment::{
-    EPILOGUE, Environment, FINISH, FOLD, Host, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
-};
+pub use conditions::Facts;
+pub(crate) use conditions::{Conditions, Problem};
 pub use function::{Bound, Function, Row, Signature};
-pub use host::Facts;
-pub(crate) use host::{Conditions, Problem};
 pub use lower::Lowered;
 pub use range::Range;
-pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
-pub use typing::{Float, Typing, ValueType};
+pub(crate) use reachability::Problems;
+pub(crate) use scope::WAVES;
+pub use scope::{
+    EPILOGUE, Environment, FINISH, FOLD, Host, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
+};
+pub use tree::{Binary, Block, Let, Node, NodeKind, NodeSpan, Param, Unary};
+pub use typing::{Float, Type, Typing, ValueType};
 
-use crate::error::{SpecError, SpecErrors};
-use crate::parse::Token;
+use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
+use crate::syntax::{Token, lex};
+use lexeme::lexemes;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// An expression of the values that its parameters name; sound in its environment.
@@ -95,7 +96,7 @@ impl Closure {
         env: &'static Environment,
         tokens: &[Token],
     ) -> Result<Self, Vec<SpecError>> {
-        let flat = tokens::of(tokens);
+        let flat = lexemes(tokens);
         let (params, body) =
             parse::Parser::new(env, &flat).closure().map_err(|fault| vec![fault])?;
         match check::check(env, env.typing.as_ref(), &params, &body) {
@@ -107,7 +108,7 @@ impl Closure {
     /// What is known of an expression whose body is faulty: one of the same parameters, which gives the
     /// first of them. None where the parameters are no list of values and operands.
     pub(crate) fn head(env: &'static Environment, tokens: &[Token]) -> Option<Self> {
-        let params = parse::Parser::new(env, &tokens::of(tokens)).params().ok()?;
+        let params = parse::Parser::new(env, &lexemes(tokens)).params().ok()?;
         let lists = params.len() >= env.values.0 && check::lists_operands(env, &params);
         let first = params.first().filter(|_| lists)?;
         let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
@@ -131,7 +132,18 @@ impl Closure {
     /// # Errors
     /// All faults, each at its own token.
     pub fn parse(env: &'static Environment, text: &str) -> Result<Self, SpecErrors> {
-        crate::parse::closure(env, text)
+        let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
+        Self::read(env, &tokens).map_err(|faults| {
+            let located = |fault: SpecError| {
+                let last = tokens.len().saturating_sub(1);
+                let TokenSpan { first, last } =
+                    fault.tokens().unwrap_or(TokenSpan { first: 0, last });
+                let ends = places.get(first).zip(places.get(last));
+                let place = ends.map(|(first, last)| first.start..last.end);
+                fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
+            };
+            SpecErrors::new(faults.into_iter().map(located))
+        })
     }
 
     /// Where it stands.

@@ -12,28 +12,20 @@ mod calls;
 mod entries;
 mod messages;
 mod parts;
-mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
-mod text;
-mod token;
 mod value;
 
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
-use crate::expr::{Closure, Environment};
+use crate::expr::Closure;
 use crate::plan::Checked;
 use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
+use crate::syntax::{Span, Token, Tokens, closest, lex};
 use entries::{Entry, Found};
 use messages::Meant;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::str::FromStr;
-use token::{Span, Tokens};
-
-pub(crate) use table::table_from_text;
-pub(crate) use token::{Token, TokenKind};
-pub(crate) use value::closest;
 
 pub use calls::{
     ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, reduce, reduce_table, sgemm,
@@ -41,48 +33,25 @@ pub use calls::{
 };
 pub use parts::{call, entries};
 
-/// The longest text that is read, in bytes: a hundred times what all keys need.
-const MAX_TEXT: usize = 64 * 1024;
-/// The deepest nesting of brackets.
-const MAX_DEPTH: usize = 64;
 /// The most faults that are told at once.
 const MAX_FAULTS: usize = 20;
 
 /// The spec that a text describes, checked like one in a macro call.
 pub(crate) fn from_text<S: Checked>(text: &str) -> Result<S, SpecErrors> {
-    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
+    let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let Outcome { spec, faults, .. } = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
-        fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
+        fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
     };
     SpecErrors::check(faults.into_iter().map(located).collect())?;
     Ok(spec)
 }
 
-/// The fault of a text that is none of tokens.
-fn fault_of_text(text: &str, (fault, place): (SpecError, Range<usize>)) -> SpecErrors {
-    fault.with_excerpt(Some(Excerpt::of(text, place))).into()
-}
-
 /// The tokens of a text, and where each lies.
 #[cfg(test)]
-pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<Range<usize>>) {
-    text::tokens(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.0))
-}
-
-/// The expression that a text describes, checked in the environment of its key.
-pub(crate) fn closure(env: &'static Environment, text: &str) -> Result<Closure, SpecErrors> {
-    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
-    Closure::read(env, &tokens).map_err(|faults| {
-        let located = |fault: SpecError| {
-            let (first, last) = fault.tokens().unwrap_or((0, tokens.len().saturating_sub(1)));
-            let ends = places.get(first).zip(places.get(last));
-            let place = ends.map(|(first, last)| first.start..last.end);
-            fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
-        };
-        SpecErrors::of(faults.into_iter().map(located))
-    })
+pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>) {
+    lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 
 /// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.

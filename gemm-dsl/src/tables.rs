@@ -28,22 +28,24 @@ pub use sgemm::{SgemmProblem, SgemmShape, Target, lines_take_vectors};
 use crate::Family;
 use crate::error::SpecErrors;
 use crate::expr::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
-use crate::parse;
 use crate::plan::Checked;
 use crate::spec::{Accuracy, ReduceSpec};
 use std::fmt;
 use std::str::FromStr;
 
-/// A family of which there are tables.
-pub trait Tabled: Family {
-    /// What a row is chosen for.
-    type Problem;
-
+/// Reading of tables, which the grammar implements.
+pub trait ReadTable: Sized {
     /// Reads and checks a table.
     ///
     /// # Errors
     /// All of its faults.
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
+}
+
+/// A family of which there are tables.
+pub trait Tabled: Family + ReadTable {
+    /// What a row is chosen for.
+    type Problem;
 
     /// What the names of its conditions stand for, in the order of their environment.
     fn facts(problem: &Self::Problem) -> Facts;
@@ -159,7 +161,7 @@ impl std::error::Error for OutOfRange {}
 
 impl<S> KernelTable<S> {
     /// Rows that have been checked.
-    pub(crate) fn of(rows: Vec<Row<S>>, header: Header) -> Self {
+    pub(crate) fn new(rows: Vec<Row<S>>, header: Header) -> Self {
         let conditions = Conditions::new(rows.iter().map(|row| row.when.as_ref()));
         Self { rows, conditions, header }
     }
@@ -276,10 +278,6 @@ impl<S: Tabled> FromStr for KernelTable<S> {
 impl Tabled for ReduceSpec {
     /// The extents (outer, len, inner) of what is folded; those that `over` has not are 1.
     type Problem = (u64, u64, u64);
-
-    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
-        parse::table_from_text(text)
-    }
 
     fn facts((outer, len, inner): &(u64, u64, u64)) -> Facts {
         Facts::new([*outer, *len, *inner], [])

@@ -2,14 +2,16 @@
 
 mod operation;
 
-use super::environment::{Environment, KEYWORDS, RESERVED, WAVES};
+use super::literal;
 use super::parse::MAX_DEPTH;
 use super::range::Range;
-use super::tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
+use super::tree::{Binary, Block, Let, Node, NodeKind, NodeSpan, Param, Unary};
 use super::typing::{Float, Typing, ValueType};
-use super::{literal, remedy};
 use crate::error::SpecError;
 use crate::expr::messages;
+use crate::expr::scope::{Environment, KEYWORDS, RESERVED, WAVES};
+use crate::expr::suggestion;
+use crate::expr::typing::Type;
 
 /// All faults of what has been read, in the order of the text; of types only if they are known. Where a plan says how
 /// many values there are, it knows the types too: before, a name that is never read may be one too many.
@@ -38,7 +40,7 @@ pub(super) fn check(
     if check.faults.is_empty() && (typing.is_some() || !env.is_counted_by_plan()) {
         check.faults = unused;
     }
-    check.faults.sort_by_key(|fault| fault.tokens().map_or(0, |(first, _)| first));
+    check.faults.sort_by_key(|fault| fault.tokens().map_or(0, |at| at.first));
     check.faults
 }
 
@@ -104,7 +106,7 @@ pub(super) fn range_of(
 struct Definition {
     name: String,
     value: Option<Known>,
-    at: Tokens,
+    at: NodeSpan,
     used: bool,
     /// Whether it is a parameter.
     operand: bool,
@@ -170,7 +172,8 @@ impl<'c> Check<'c> {
         let (least, most) = env.values;
         match params {
             [] if least > 0 => {
-                return self.fault(messages::missing_parameter(env, Tokens { first: 0, last: 1 }));
+                return self
+                    .fault(messages::missing_parameter(env, NodeSpan { first: 0, last: 1 }));
             }
             [first, .., last] | [first @ last] if params.len() < least => {
                 self.fault(messages::few_values(env, first.at.to(last.at), params.len()));
@@ -203,7 +206,7 @@ impl<'c> Check<'c> {
     }
 
     /// That a name means nothing by itself.
-    fn unreserved(&mut self, name: &str, at: Tokens) {
+    fn unreserved(&mut self, name: &str, at: NodeSpan) {
         let key = self.env.key;
         let lent = self.env.names().any(|known| known == name);
         let is_waves = name == WAVES && self.env.has_waves();
@@ -215,14 +218,14 @@ impl<'c> Check<'c> {
     }
 
     /// Makes a name known, unless it is already.
-    fn define(&mut self, name: &str, value: Option<Known>, at: Tokens, operand: bool) {
+    fn define(&mut self, name: &str, value: Option<Known>, at: NodeSpan, operand: bool) {
         if self.known.iter().any(|known| !known.gone && known.name == name) {
             self.fault(messages::duplicate(self.env.key, at, name));
         }
         self.know(name, value, at, operand);
     }
 
-    fn know(&mut self, name: &str, value: Option<Known>, at: Tokens, operand: bool) {
+    fn know(&mut self, name: &str, value: Option<Known>, at: NodeSpan, operand: bool) {
         let name = name.to_owned();
         self.known.push(Definition { name, value, at, used: false, operand, gone: false });
     }
@@ -308,7 +311,7 @@ impl<'c> Check<'c> {
                 };
                 let both = a.float().is_some() && b.float().is_some();
                 let to = other.float().filter(|_| both || is_whole(wrong));
-                let remedy = to.map(|to| remedy::converted(wrong, to, typing));
+                let remedy = to.map(|to| suggestion::converted(wrong, to, typing));
                 self.fault(messages::arms(key, wrong.at, (a.ty(), b.ty()), remedy));
                 None
             }
@@ -316,7 +319,7 @@ impl<'c> Check<'c> {
         }
     }
 
-    fn name(&mut self, name: &str, at: Tokens) -> Option<Known> {
+    fn name(&mut self, name: &str, at: NodeSpan) -> Option<Known> {
         if let Some(known) = self.known.iter_mut().rev().find(|k| !k.gone && k.name == name) {
             known.used = true;
             return match known.value {

@@ -2,16 +2,16 @@
 //! leaves the 128 bits that they are computed in and nothing is divided by zero; facts outside of them are
 //! refused at the door. Floats are those of IEEE binary64.
 
+mod decision_tree;
 mod eval;
 mod part;
-mod ways;
 
 use super::{Closure, Range};
+use decision_tree::{Ways, ways};
 use eval::Host;
 use part::Reader;
 use std::collections::HashMap;
 use std::fmt;
-use ways::{Ways, ways};
 
 /// What the names of conditions stand for, in the order of their environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Lowering to the IR: a closure becomes a function of the kernel, which the text has once.
 
-use super::function::Made;
-use super::library::neg;
+use super::library::{self, neg};
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, Float, Function, Type, Typing, literal};
 use crate::ir::{
@@ -81,7 +80,7 @@ impl Closure {
         }
         let mut read = BTreeSet::new();
         // The functions that it applies come first.
-        let mut library = Library::default();
+        let mut library = Definitions::default();
         self.body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
             NodeKind::Call(function, _) => library.define(k, *function),
@@ -102,7 +101,7 @@ impl Closure {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
             let float = typing.float;
-            Lowering { k, float, library: &library, known, spelt }.block(&self.body)
+            BodyLowering { k, float, library: &library, known, spelt }.block(&self.body)
         });
         Lowered { function, integers }
     }
@@ -129,32 +128,32 @@ impl Closure {
 
 /// The functions of the kernel for those of the language.
 #[derive(Default)]
-struct Library(Vec<(Function, FunctionId)>);
+struct Definitions(Vec<(Function, FunctionId)>);
 
-impl Library {
+impl Definitions {
     fn define(&mut self, k: &mut KernelBuilder, function: Function) {
-        if let Made::Library(define) = function.row().made
-            && self.of(function).is_none()
+        if let library::Lowering::Library(define) = library::lowering(function)
+            && self.defined(function).is_none()
         {
             self.0.push((function, define(k)));
         }
     }
 
-    fn of(&self, function: Function) -> Option<FunctionId> {
+    fn defined(&self, function: Function) -> Option<FunctionId> {
         self.0.iter().find(|(known, _)| *known == function).map(|(_, id)| *id)
     }
 }
 
-struct Lowering<'l> {
+struct BodyLowering<'l> {
     k: &'l mut KernelBuilder,
     /// What a number with a point is.
     float: Float,
-    library: &'l Library,
+    library: &'l Definitions,
     known: Vec<(String, Var)>,
     spelt: Names,
 }
 
-impl Lowering<'_> {
+impl BodyLowering<'_> {
     /// Definitions are computed where they stand, also those of an arm that is not chosen: every
     /// operation has a value, so that nobody can tell.
     fn block(&mut self, block: &Block) -> Expr {
@@ -223,18 +222,20 @@ impl Lowering<'_> {
         if int && function.converts_to().is_none() {
             return self.integer(function, args);
         }
-        match (function.row().made, self.library.of(function)) {
-            (Made::InPlace(make), _) => {
+        match (library::lowering(function), self.library.defined(function)) {
+            (library::Lowering::InPlace(make), _) => {
                 let mut args = args.into_iter();
                 make([(); 3].map(|()| args.next().unwrap_or(Expr::I32(0))))
             }
-            (Made::Library(_), Some(defined)) => defined.apply(args),
-            (Made::Library(_), None) => unreachable!("defined before the closure was lowered"),
+            (library::Lowering::Library(_), Some(defined)) => defined.apply(args),
+            (library::Lowering::Library(_), None) => {
+                unreachable!("defined before the closure was lowered")
+            }
         }
     }
 }
 
-impl Lowering<'_> {
+impl BodyLowering<'_> {
     /// A function of integers.
     fn integer(&mut self, function: Function, args: Vec<Expr>) -> Expr {
         let args: Vec<Expr> = args.into_iter().map(|e| self.shared("part", e)).collect();

@@ -2,11 +2,11 @@
 
 mod expression;
 
-use super::environment::{Environment, KEYWORDS};
-use super::tokens::Token;
-use super::tree::{Block, Let, Param, Tokens};
+use super::tree::{Block, Let, NodeSpan, Param};
 use crate::error::{SpecError, clip};
+use crate::expr::lexeme::Lexeme;
 use crate::expr::messages;
+use crate::expr::scope::{Environment, KEYWORDS};
 use crate::ir::MAX_NAME;
 
 /// How deep an expression may be.
@@ -16,13 +16,13 @@ type Read<T> = Result<T, SpecError>;
 
 pub(super) struct Parser<'t> {
     env: &'static Environment,
-    tokens: &'t [Token],
+    tokens: &'t [Lexeme],
     at: usize,
     parts: usize,
 }
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(env: &'static Environment, tokens: &'t [Token]) -> Self {
+    pub(super) fn new(env: &'static Environment, tokens: &'t [Lexeme]) -> Self {
         Self { env, tokens, at: 0, parts: 0 }
     }
 
@@ -30,7 +30,7 @@ impl<'t> Parser<'t> {
     pub(super) fn closure(&mut self) -> Read<(Vec<Param>, Block)> {
         let params = self.params()?;
         let body = match self.peek() {
-            Some(Token::Open('{')) => self.braces(0)?,
+            Some(Lexeme::Open('{')) => self.braces(0)?,
             _ => Block { lets: Vec::new(), value: self.expression(0)? },
         };
         match self.peek() {
@@ -48,7 +48,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn peek(&self) -> Option<&'t Token> {
+    fn peek(&self) -> Option<&'t Lexeme> {
         self.tokens.get(self.at)
     }
 
@@ -57,8 +57,8 @@ impl<'t> Parser<'t> {
     }
 
     /// This token; past the end, the last one.
-    fn here(&self) -> Tokens {
-        Tokens::at(self.at.min(self.tokens.len().saturating_sub(1)))
+    fn here(&self) -> NodeSpan {
+        NodeSpan::at(self.at.min(self.tokens.len().saturating_sub(1)))
     }
 
     fn found(&self) -> String {
@@ -66,19 +66,19 @@ impl<'t> Parser<'t> {
     }
 
     fn is_sign(&self, sign: char) -> bool {
-        matches!(self.peek(), Some(Token::Sign(c, _)) if *c == sign)
+        matches!(self.peek(), Some(Lexeme::Sign(c, _)) if *c == sign)
     }
 
     fn is_word(&self, word: &str) -> bool {
-        matches!(self.peek(), Some(Token::Word(w)) if w == word)
+        matches!(self.peek(), Some(Lexeme::Word(w)) if w == word)
     }
 
     /// Whether the sign that stands here and the next one are written as one.
     fn is_joint(&self) -> bool {
-        matches!(self.peek(), Some(Token::Sign(_, true)))
+        matches!(self.peek(), Some(Lexeme::Sign(_, true)))
     }
 
-    fn expect(&mut self, what: &str, is: impl Fn(&Token) -> bool) -> Read<Tokens> {
+    fn expect(&mut self, what: &str, is: impl Fn(&Lexeme) -> bool) -> Read<NodeSpan> {
         let at = self.here();
         if self.peek().is_some_and(is) {
             self.at += 1;
@@ -88,23 +88,23 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn sign(&mut self, sign: char) -> Read<Tokens> {
-        self.expect(&format!("`{sign}`"), |t| matches!(t, Token::Sign(c, _) if *c == sign))
+    fn sign(&mut self, sign: char) -> Read<NodeSpan> {
+        self.expect(&format!("`{sign}`"), |t| matches!(t, Lexeme::Sign(c, _) if *c == sign))
     }
 
-    fn open(&mut self, bracket: char) -> Read<Tokens> {
-        self.expect(&format!("`{bracket}`"), |t| matches!(t, Token::Open(c) if *c == bracket))
+    fn open(&mut self, bracket: char) -> Read<NodeSpan> {
+        self.expect(&format!("`{bracket}`"), |t| matches!(t, Lexeme::Open(c) if *c == bracket))
     }
 
-    fn close(&mut self, bracket: char) -> Read<Tokens> {
-        self.expect(&format!("`{bracket}`"), |t| matches!(t, Token::Close(c) if *c == bracket))
+    fn close(&mut self, bracket: char) -> Read<NodeSpan> {
+        self.expect(&format!("`{bracket}`"), |t| matches!(t, Lexeme::Close(c) if *c == bracket))
     }
 
     /// A name that the user gives.
-    fn name(&mut self, what: &str) -> Read<(String, Tokens)> {
+    fn name(&mut self, what: &str) -> Read<(String, NodeSpan)> {
         let at = self.here();
         match self.peek() {
-            Some(Token::Word(word)) if !KEYWORDS.contains(&word.as_str()) => {
+            Some(Lexeme::Word(word)) if !KEYWORDS.contains(&word.as_str()) => {
                 if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
                     return Err(messages::not_ascii(self.key(), at, word));
                 }
@@ -127,7 +127,7 @@ impl<'t> Parser<'t> {
         let mut params = Vec::new();
         while !self.is_sign('|') {
             if self.peek().is_none() {
-                return Err(messages::open_head(self.env, Tokens::at(0)));
+                return Err(messages::open_head(self.env, NodeSpan::at(0)));
             }
             params.push(self.param()?);
             if self.is_sign(',') {
@@ -148,15 +148,15 @@ impl<'t> Parser<'t> {
     }
 
     fn param(&mut self) -> Read<Param> {
-        if self.is_word("mut") && matches!(self.tokens.get(self.at + 1), Some(Token::Word(_))) {
+        if self.is_word("mut") && matches!(self.tokens.get(self.at + 1), Some(Lexeme::Word(_))) {
             return Err(messages::mutable_parameter(self.key(), self.here()));
         }
-        if matches!(self.peek(), Some(Token::Open('('))) {
+        if matches!(self.peek(), Some(Lexeme::Open('('))) {
             return Err(messages::bracketed_parameter(self.env, self.here()));
         }
         let (name, mut at) = self.name("the name of a parameter")?;
         let mut index = Vec::new();
-        if matches!(self.peek(), Some(Token::Open('['))) {
+        if matches!(self.peek(), Some(Lexeme::Open('['))) {
             self.at += 1;
             loop {
                 index.push(self.name("an index such as `n`")?.0);
@@ -188,14 +188,14 @@ impl<'t> Parser<'t> {
             self.terminated()?;
             lets.push(Let { name, value, at });
         }
-        if matches!(self.peek(), Some(Token::Close('}'))) {
+        if matches!(self.peek(), Some(Lexeme::Close('}'))) {
             return Err(messages::no_value(self.key(), self.here()));
         }
         let value = self.expression(depth + 1)?;
         if self.is_sign(';') {
             return Err(messages::semicolon(self.key(), self.here()));
         }
-        if !matches!(self.peek(), Some(Token::Close('}'))) {
+        if !matches!(self.peek(), Some(Lexeme::Close('}'))) {
             return Err(self.left_over());
         }
         self.at += 1;
@@ -209,10 +209,10 @@ impl<'t> Parser<'t> {
             return Ok(());
         }
         match self.peek() {
-            Some(Token::Word(word)) if word == "let" || !KEYWORDS.contains(&word.as_str()) => {
+            Some(Lexeme::Word(word)) if word == "let" || !KEYWORDS.contains(&word.as_str()) => {
                 Err(messages::expected(self.key(), self.here(), "`;`", &self.found()))
             }
-            Some(Token::Close(_)) | None => {
+            Some(Lexeme::Close(_)) | None => {
                 Err(messages::expected(self.key(), self.here(), "`;`", &self.found()))
             }
             Some(_) => Err(self.left_over()),
@@ -223,19 +223,19 @@ impl<'t> Parser<'t> {
     fn left_over(&self) -> SpecError {
         let at = self.here();
         match (self.peek(), self.tokens.get(self.at + 1)) {
-            (Some(Token::Word(word)), Some(Token::Word(ty))) if word == "as" => {
+            (Some(Lexeme::Word(word)), Some(Lexeme::Word(ty))) if word == "as" => {
                 messages::cast(self.env, at, ty)
             }
-            (Some(Token::Sign('.', _)), Some(Token::Word(method))) => {
+            (Some(Lexeme::Sign('.', _)), Some(Lexeme::Word(method))) => {
                 messages::method(self.env, at, method)
             }
-            (Some(Token::Sign(':', true)), Some(Token::Sign(':', _))) => {
-                let at = Tokens { last: at.last + 1, ..at };
-                let last = self.tokens.get(self.at + 2).map(Token::text).unwrap_or_default();
+            (Some(Lexeme::Sign(':', true)), Some(Lexeme::Sign(':', _))) => {
+                let at = NodeSpan { last: at.last + 1, ..at };
+                let last = self.tokens.get(self.at + 2).map(Lexeme::text).unwrap_or_default();
                 messages::path(self.env, at, &last)
             }
-            (Some(Token::Sign(sign, _)), _) => messages::sign(self.key(), at, *sign),
-            (Some(Token::Open('[')), _) => messages::indexed(self.key(), at),
+            (Some(Lexeme::Sign(sign, _)), _) => messages::sign(self.key(), at, *sign),
+            (Some(Lexeme::Open('[')), _) => messages::indexed(self.key(), at),
             _ => messages::left_over(self.key(), at, &self.found()),
         }
     }

@@ -3,8 +3,9 @@
 use super::check::check;
 use super::{
     Binary, Block, Closure, Environment, Float, Function, Let, Node, NodeKind, Param, Signature,
-    Tokens, Type, Typing, Unary, ValueType, literal,
+    Type, Typing, Unary, ValueType, literal,
 };
+use crate::expr::tree::NodeSpan;
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
 pub struct Random(pub u64);
@@ -68,7 +69,7 @@ fn sound(
 
 fn param(name: String, index: &[&str]) -> Param {
     let index = index.iter().map(ToString::to_string).collect();
-    Param { name, index, at: Tokens::default() }
+    Param { name, index, at: NodeSpan::default() }
 }
 
 fn grown(
@@ -132,7 +133,7 @@ struct Grow<'t> {
 }
 
 fn node(kind: NodeKind) -> Node {
-    Node { kind, at: Tokens::default() }
+    Node { kind, at: NodeSpan::default() }
 }
 
 fn call(function: Function, operands: Vec<Node>) -> Node {
@@ -140,7 +141,7 @@ fn call(function: Function, operands: Vec<Node>) -> Node {
 }
 
 fn binary(op: Binary, a: Node, b: Node) -> Node {
-    node(NodeKind::Binary(op, Box::new(a), Box::new(b), Tokens::default()))
+    node(NodeKind::Binary(op, Box::new(a), Box::new(b), NodeSpan::default()))
 }
 
 impl Grow<'_> {
@@ -184,7 +185,7 @@ impl Grow<'_> {
                 let name = format!("t{}", self.next);
                 self.next += 1;
                 self.names.push(Name { name: name.clone(), ty, wide: false });
-                lets.push(Let { name, value, at: Tokens::default() });
+                lets.push(Let { name, value, at: NodeSpan::default() });
             }
         }
         let mut value = self.tree(ty, depth);

@@ -2,8 +2,8 @@
 
 use super::function::{Function, Signature};
 use super::range::Range;
-use super::tree::Type;
 use super::typing::{Float, Typing};
+use crate::expr::typing::Type;
 
 /// What a key of a spec lets its expression use.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! The language: reading, printing, typing. What it means is tested beside its lowering.
 
+mod conditions;
 mod faults;
-mod host;
 mod ranges;
 mod types;
 

@@ -1,11 +1,11 @@
 //! Specs from the tokens of macro calls.
 
 use super::table;
-use super::token::Span;
-use super::{Fault, Outcome, checked, stream};
+use super::{Fault, Outcome, checked};
 use crate::ir::Elem;
 use crate::plan::Checked;
 use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec, Typed};
+use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, Rows};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
 use std::collections::HashMap;
@@ -130,9 +130,9 @@ fn read<S: Checked, R>(
     stream: TokenStream,
     tell: impl FnOnce(&Outcome<'_, S>, &[Place]) -> R,
 ) -> (syn::Result<S>, Option<R>) {
-    let (tokens, places) = match stream::tokens(stream) {
+    let (tokens, places) = match macro_tokens(stream) {
         Ok(read) => read,
-        Err(fault) => return (Err(syn::Error::new(fault.1, fault.0)), None),
+        Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let outcome = checked::<S>(&tokens);
     let told = tell(&outcome, &places);
@@ -146,14 +146,14 @@ fn read_table<S: Rows, R>(
     stream: TokenStream,
     tell: impl FnOnce(&S, &HashMap<&'static str, usize>, &[Place]) -> R,
 ) -> (syn::Result<KernelTable<S>>, Option<R>) {
-    let (tokens, places) = match stream::tokens(stream) {
+    let (tokens, places) = match macro_tokens(stream) {
         Ok(read) => read,
-        Err(fault) => return (Err(syn::Error::new(fault.1, fault.0)), None),
+        Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let read = table::read::<S>(&tokens);
     let told = read.first().map(|(spec, starts)| tell(spec, starts, &places));
     let table = read.finish().map_err(|faults| {
-        all_located(faults, &places).unwrap_or_else(|| unreachable!("ReadTable::finish: some"))
+        all_located(faults, &places).unwrap_or_else(|| unreachable!("TableOutcome::finish: some"))
     });
     (table, told)
 }

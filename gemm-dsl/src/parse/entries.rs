@@ -1,9 +1,9 @@
 //! Tokens into entries: commas, colons and angle brackets.
 
-use super::token::{Span, Token, TokenKind, Tokens};
+use super::messages;
 use crate::error::{Site, SpecError};
-use crate::parse::messages;
 use crate::spec::Kind;
+use crate::syntax::{Span, Token, TokenKind, Tokens};
 
 /// A key and what follows it.
 pub(super) struct Entry<'t> {
@@ -28,9 +28,9 @@ impl Entry<'_> {
     pub fn span(&self, site: Site) -> Span {
         match (site, self.value) {
             (Site::Key, _) => self.key.span(),
-            (Site::Tokens(first, last), Some(value)) => {
+            (Site::Tokens(at), Some(value)) => {
                 let start = value.span().start;
-                start + first..start + last + 1
+                start + at.first..start + at.last + 1
             }
             (Site::Value | Site::Tokens(..), _) => self.value_span(),
         }

@@ -1,20 +1,20 @@
 //! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
 
 mod messages;
-use super::token::{Span, Token, TokenKind, Tokens};
-use super::{Entry, Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
+use super::{Entry, Fault, MAX_FAULTS, Outcome, checked_part};
 use crate::error::{Excerpt, SpecError, SpecErrors};
 use crate::expr::{Closure, Problems};
 use crate::parse::messages::too_many;
-use crate::spec::{Accuracy, UnknownWord};
-use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, Row, Rows};
+use crate::spec::{Accuracy, ReduceSpec, SgemmSpec, UnknownWord};
+use crate::syntax::{MAX_TEXT, Span, Token, TokenKind, Tokens, lex};
+use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, ReadTable, Row, Rows};
 use std::collections::HashMap;
 
 /// The most rows of a table.
 pub(super) const MAX_ROWS: usize = 256;
 
 /// What has been read of a table.
-pub(super) struct ReadTable<S> {
+pub(super) struct TableOutcome<S> {
     /// The rows of which it could be read what they compute.
     rows: Vec<Row<S>>,
     header: Header,
@@ -23,7 +23,7 @@ pub(super) struct ReadTable<S> {
     faults: Vec<Fault>,
 }
 
-impl<S: Rows> ReadTable<S> {
+impl<S: Rows> TableOutcome<S> {
     /// A row that says what the table computes, and where the values of its keys begin.
     pub(super) fn first(&self) -> Option<(&S, &HashMap<&'static str, usize>)> {
         self.rows.first().map(|row| (&row.spec, &self.places))
@@ -32,14 +32,14 @@ impl<S: Rows> ReadTable<S> {
     /// The table, or its faults.
     pub(super) fn finish(self) -> Result<KernelTable<S>, Vec<Fault>> {
         match self.faults.is_empty() {
-            true => Ok(KernelTable::of(self.rows, self.header)),
+            true => Ok(KernelTable::new(self.rows, self.header)),
             false => Err(self.faults),
         }
     }
 }
 
 /// Reads and checks a table.
-pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
+pub(super) fn read<S: Rows>(tokens: &[Token]) -> TableOutcome<S> {
     let mut table = Table::<S> {
         rows: Vec::new(),
         places: HashMap::new(),
@@ -86,7 +86,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         faults.truncate(MAX_FAULTS);
         faults.push((too_many(more), None));
     }
-    ReadTable { rows, header, places, faults }
+    TableOutcome { rows, header, places, faults }
 }
 
 struct Table<S> {
@@ -242,7 +242,7 @@ impl<S: Rows> Table<S> {
             Err(faults) => {
                 for fault in faults {
                     let part = fault.tokens();
-                    let part = part.map(|(first, last)| span.start + first..span.start + last + 1);
+                    let part = part.map(|at| span.start + at.first..span.start + at.last + 1);
                     self.fault(fault, part.unwrap_or_else(|| span.clone()));
                 }
                 return (None, self.left.clone());
@@ -293,7 +293,7 @@ fn checked_ways<S: Rows>(spec: &S, ways: &[usize]) -> Result<(), SpecErrors> {
         let so: Vec<&str> =
             S::answers(*way).into_iter().filter_map(|(name, is)| is.then_some(name)).collect();
         let so = so.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-        return Err(SpecErrors::of(
+        return Err(SpecErrors::new(
             faults.iter().map(|fault| messages::where_they_lie(fault, &so)),
         ));
     }
@@ -322,13 +322,24 @@ fn arrow(row: Tokens<'_>) -> Option<usize> {
 }
 
 /// The table that a text describes.
-pub(crate) fn table_from_text<S: Rows>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
-    let (tokens, places) =
-        text::tokens(line).map_err(|fault| super::fault_of_text(line, *fault))?;
+fn from_text<S: Rows>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
+    let (tokens, places) = lex(line).map_err(|fault| fault.in_text(line))?;
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
-        fault.with_excerpt(place.map(|place| Excerpt::of(line, place)))
+        fault.with_excerpt(place.map(|place| Excerpt::new(line, place)))
     };
     let table = read::<S>(&tokens).finish();
-    table.map_err(|faults| SpecErrors::of(faults.into_iter().map(located)))
+    table.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
+}
+
+impl ReadTable for ReduceSpec {
+    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
+        from_text(text)
+    }
+}
+
+impl ReadTable for SgemmSpec {
+    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
+        from_text(text)
+    }
 }

@@ -1,7 +1,6 @@
 mod calls;
 mod folds;
 mod hostile;
-mod lexer;
 mod plan;
 mod reduce;
 mod rows;
@@ -10,11 +9,12 @@ mod sgemm_table;
 mod table;
 mod tensor;
 
-use super::{Reader, Tokens, from_text, text};
+use super::{Reader, Tokens, from_text};
 use crate::Family;
 use crate::error::{SpecErrors, quoted};
 use crate::plan::Checked;
 use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
+use crate::syntax::lex;
 use crate::tables::{KernelTable, Tabled};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
@@ -246,7 +246,7 @@ fn spec<S: Checked>() -> impl Strategy<Value = S> {
 
 fn prints_and_parses_back<S: Checked>(spec: &S) {
     let line = spec.to_string();
-    let Ok((tokens, _)) = text::tokens(&line) else { panic!("{line}") };
+    let Ok((tokens, _)) = lex(&line) else { panic!("{line}") };
     let reader = Reader::<S>::read(Tokens::all(&tokens));
     assert!(reader.faults.is_empty(), "{line}");
     assert_eq!(&reader.spec, spec, "{line}");

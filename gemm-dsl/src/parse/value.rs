@@ -1,10 +1,10 @@
 //! One value: a word, a number or a size.
 
-use super::token::{Token, TokenKind, Tokens};
+use super::messages;
 use crate::error::{SpecError, clip};
 use crate::expr::Closure;
-use crate::parse::messages;
 use crate::spec::{Datum, Kind};
+use crate::syntax::{Token, TokenKind, Tokens, closest};
 
 /// Reads the tokens behind the colon of `key`; there is at least one.
 pub(super) fn read(
@@ -54,19 +54,6 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
         }
         _ => Err(wrong_kind()),
     }
-}
-
-/// The word closest to what was written, if it is close at all.
-pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
-    let written = written.to_lowercase();
-    let near = words
-        .iter()
-        .map(|word| (strsim::damerau_levenshtein(&written, word), *word))
-        .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
-        .min()
-        .map(|(_, word)| word);
-    // `double` stands for `double_buffer`.
-    near.or_else(|| words.iter().copied().find(|word| word.split('_').any(|part| part == written)))
 }
 
 /// Whether it is a number of some form, not a string or a character.

@@ -1,9 +1,7 @@
 //! Tables of products: what a row is chosen for.
 
-use super::{KernelTable, Rounds, Rows, Tabled};
-use crate::error::SpecErrors;
+use super::{Rounds, Rows, Tabled};
 use crate::expr::{Environment, Facts, SGEMM_TABLE};
-use crate::parse;
 use crate::plan::Checked;
 use crate::spec::{Layout, SgemmSpec};
 
@@ -125,10 +123,6 @@ pub struct SgemmProblem {
 
 impl Tabled for SgemmSpec {
     type Problem = SgemmProblem;
-
-    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
-        parse::table_from_text(text)
-    }
 
     fn facts(SgemmProblem { shape, target }: &SgemmProblem) -> Facts {
         let [nn, nt, tn, tt] =

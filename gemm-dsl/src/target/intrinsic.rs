@@ -1,7 +1,7 @@
 //! The intrinsic functions: one row each with the CUDA spelling and the meaning.
 
-use crate::ir::{Elem, Ty};
 use crate::target::arch;
+use crate::target::types::{Elem, Ty};
 
 /// A function of the machine that is no C operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,13 +4,15 @@ use super::{Check, Known};
 use crate::expr::function::{Function, Signature};
 use crate::expr::messages;
 use crate::expr::range::Range;
-use crate::expr::remedy;
-use crate::expr::tree::{Binary, Node, NodeKind, Tokens, Type};
+use crate::expr::suggestion;
+use crate::expr::tree::NodeSpan;
+use crate::expr::tree::{Binary, Node, NodeKind};
 use crate::expr::typing::Float;
+use crate::expr::typing::Type;
 
 impl Check<'_> {
     /// An integer, if 64 bits hold it.
-    pub(super) fn integer(&mut self, range: Range, at: Tokens) -> Option<Known> {
+    pub(super) fn integer(&mut self, range: Range, at: NodeSpan) -> Option<Known> {
         if range.fits() || (self.env.host.is_some() && range.fits_host()) {
             return Some(Known::Int(range));
         }
@@ -24,7 +26,7 @@ impl Check<'_> {
         op: Binary,
         (a, b): (&Node, &Node),
         known: (Option<Known>, Option<Known>),
-        at: Tokens,
+        at: NodeSpan,
     ) -> Option<Known> {
         use Known::{Bool, Int};
         let (key, typing) = (self.env.key, self.typing?);
@@ -34,7 +36,7 @@ impl Check<'_> {
             (only, None) | (None, only) => return only.filter(|known| known.float().is_some()),
         };
         let mixed = |e: &Node, found: Known, to: Float| {
-            let remedy = remedy::converted(e, to, typing);
+            let remedy = suggestion::converted(e, to, typing);
             messages::mixed(key, e.at, op, (found.ty(), to), &e.to_string(), &remedy)
         };
         let fault = match (op, ka, kb) {
@@ -46,7 +48,7 @@ impl Check<'_> {
             },
             (_, Bool, other) | (_, other, Bool) => {
                 let ty = if other.ty() == Type::Bool { typing.result } else { other.ty() };
-                messages::truth(key, at, op, &remedy::chosen(ty, typing))
+                messages::truth(key, at, op, &suggestion::chosen(ty, typing))
             }
             (_, Known::Float(x), Known::Float(y)) if x == y => match op {
                 Binary::Rem => messages::remainder(key, at, x),
@@ -74,7 +76,7 @@ impl Check<'_> {
         &mut self,
         function: Function,
         args: &[Node],
-        at: Tokens,
+        at: NodeSpan,
         (depth, is_converted): (usize, bool),
     ) -> Option<Known> {
         let conversion = function.converts_to().is_some();
@@ -110,7 +112,7 @@ impl Check<'_> {
                 (Some(Known::Int(range)), None) => ranges.push(*range),
                 (Some(Known::Bool), _) => self.truth_argument(function, e, wanted),
                 (Some(known), Some(wanted)) if known.float() != Some(wanted) => {
-                    let remedy = remedy::converted(e, wanted, typing);
+                    let remedy = suggestion::converted(e, wanted, typing);
                     let types = (known.ty(), wanted);
                     let text = e.to_string();
                     let key = self.env.key;
@@ -134,7 +136,7 @@ impl Check<'_> {
     /// A truth value where a number is wanted: an integer, or a float.
     fn truth_argument(&mut self, function: Function, e: &Node, wanted: Option<Float>) {
         let Some(typing) = self.typing else { return };
-        let remedy = remedy::chosen(wanted.map_or(Type::Int, Type::from), typing);
+        let remedy = suggestion::chosen(wanted.map_or(Type::Int, Type::from), typing);
         self.fault(messages::truth_argument(self.env.key, e.at, function, &remedy));
     }
 

@@ -1,9 +1,9 @@
 //! The conditions of all rows as one chain of tests: `&&`, `||` and `!` are where an answer leads.
 
-use super::super::cover::turned;
 use super::super::tree::{Binary, Unary};
 use super::Value;
 use super::part::{Body, Part, Waves};
+use crate::expr::reachability::turned;
 
 /// A test, and where each answer leads: to a step, or behind the steps to a row, and behind the rows to none.
 #[derive(Clone, Debug, PartialEq)]

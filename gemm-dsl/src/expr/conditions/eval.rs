@@ -3,8 +3,8 @@
 use super::super::Function;
 use super::super::tree::{Binary, Unary};
 use super::part::{Body, Part, Waves};
-use super::ways::Test;
 use super::{Problem, Value};
+use crate::expr::conditions::decision_tree::Test;
 use crate::target::intrinsic::{greater, smaller};
 
 /// So many waves, and so many terms, are computed once for a problem, others wherever they are asked for.

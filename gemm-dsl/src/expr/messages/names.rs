@@ -1,31 +1,35 @@
 //! Names, and functions by theirs.
 
-use super::fault;
 use crate::error::{SpecError, clip, quoted};
-use crate::expr::{Environment, Function, Tokens, WAVES};
-use crate::parse::closest;
+use crate::expr::tree::NodeSpan;
+use crate::expr::{Environment, Function, WAVES};
+use crate::syntax::closest;
 
 /// How many values there are, in words.
 fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-pub(crate) fn missing_parameter(env: &Environment, at: Tokens) -> SpecError {
+pub(crate) fn missing_parameter(env: &Environment, at: NodeSpan) -> SpecError {
     let Environment { key, example, meaning, .. } = env;
     let first = if env.values.1 == 1 { " first" } else { "" };
-    fault(key, at, format!("the closure names nothing; name {meaning}{first}, as in `{example}`"))
+    SpecError::at_tokens(
+        key,
+        at,
+        format!("the closure names nothing; name {meaning}{first}, as in `{example}`"),
+    )
 }
 
-pub(crate) fn few_values(env: &Environment, at: Tokens, given: usize) -> SpecError {
+pub(crate) fn few_values(env: &Environment, at: NodeSpan, given: usize) -> SpecError {
     let Environment { key, example, meaning, values: (least, _), .. } = env;
     let message = format!(
         "the closure names {}, and `{key}` has {least}: {meaning}, as in `{example}`",
         values(given)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn many_values(env: &Environment, at: Tokens, given: usize) -> SpecError {
+pub(crate) fn many_values(env: &Environment, at: NodeSpan, given: usize) -> SpecError {
     let Environment { key, example, meaning, values: (least, most), .. } = env;
     let has = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let message = format!(
@@ -37,10 +41,10 @@ pub(crate) fn many_values(env: &Environment, at: Tokens, given: usize) -> SpecEr
             format!("the last {}", given - most)
         }
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn indexed_value(env: &Environment, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn indexed_value(env: &Environment, at: NodeSpan, name: &str) -> SpecError {
     let Environment { key, meaning, .. } = env;
     let message = match env.operands {
         [] => format!("`{key}` names values, and no arrays; write `{name}` alone"),
@@ -48,10 +52,10 @@ pub(crate) fn indexed_value(env: &Environment, at: Tokens, name: &str) -> SpecEr
             "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
         ),
     };
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn wrong_index(env: &Environment, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn wrong_index(env: &Environment, at: NodeSpan, name: &str) -> SpecError {
     let forms: Vec<String> = env
         .operands
         .iter()
@@ -60,33 +64,33 @@ pub(crate) fn wrong_index(env: &Environment, at: Tokens, name: &str) -> SpecErro
             index => format!("`{name}[{}]`", index.join(", ")),
         })
         .collect();
-    fault(env.key, at, format!("an operand is one of {}", forms.join(", ")))
+    SpecError::at_tokens(env.key, at, format!("an operand is one of {}", forms.join(", ")))
 }
 
-pub(crate) fn output_index(env: &Environment, at: Tokens, name: &str, by: &[&str]) -> SpecError {
+pub(crate) fn output_index(env: &Environment, at: NodeSpan, name: &str, by: &[&str]) -> SpecError {
     let message = format!(
         "`{name}` is what the kernel writes, as it was before: write `{name}[{}]`, or use another name",
         by.join(", ")
     );
-    fault(env.key, at, message)
+    SpecError::at_tokens(env.key, at, message)
 }
 
-pub(crate) fn reserved(key: &'static str, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn reserved(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
     let message =
         format!("`{name}` has a meaning of its own; use another name, such as `{name}_value`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn function_name(key: &'static str, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn function_name(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
     let message = format!("`{name}` is a function; use another name, such as `{name}_value`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn duplicate(key: &'static str, at: Tokens, name: &str) -> SpecError {
-    fault(key, at, format!("`{}` is defined already; use another name", clip(name)))
+pub(crate) fn duplicate(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
+    SpecError::at_tokens(key, at, format!("`{}` is defined already; use another name", clip(name)))
 }
 
-pub(crate) fn unused(env: &Environment, at: Tokens, name: &str, parameter: bool) -> SpecError {
+pub(crate) fn unused(env: &Environment, at: NodeSpan, name: &str, parameter: bool) -> SpecError {
     let is_output = env.output.is_some_and(|(output, _)| output == name);
     let name = clip(name);
     let message = match parameter {
@@ -95,12 +99,12 @@ pub(crate) fn unused(env: &Environment, at: Tokens, name: &str, parameter: bool)
         true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
         false => format!("`{name}` is never read; leave the definition out"),
     };
-    fault(env.key, at, message)
+    SpecError::at_tokens(env.key, at, message)
 }
 
 pub(crate) fn unknown_name(
     env: &Environment,
-    at: Tokens,
+    at: NodeSpan,
     name: &str,
     names: &[&str],
     gone: bool,
@@ -120,7 +124,11 @@ pub(crate) fn unknown_name(
     } else {
         format!("; there are {}", quoted(names))
     };
-    fault(env.key, at, format!("`{}` is no name that is known here{hint}", clip(name)))
+    SpecError::at_tokens(
+        env.key,
+        at,
+        format!("`{}` is no name that is known here{hint}", clip(name)),
+    )
 }
 
 pub(super) fn call_of(function: Function) -> String {
@@ -149,7 +157,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("double", "f64"),
 ];
 
-pub(crate) fn unknown_function(env: &Environment, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn unknown_function(env: &Environment, at: NodeSpan, name: &str) -> SpecError {
     let waves = env.has_waves().then_some(WAVES);
     let functions: Vec<&'static str> = env.functions().map(Function::name).chain(waves).collect();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, meant)| *meant);
@@ -160,19 +168,24 @@ pub(crate) fn unknown_function(env: &Environment, at: Tokens, name: &str) -> Spe
         None if close == Some(WAVES) => "; did you mean `waves(128x256)`?".to_owned(),
         None => format!("; there are {}", quoted(&functions)),
     };
-    fault(env.key, at, format!("`{}` is no function{hint}", clip(name)))
+    SpecError::at_tokens(env.key, at, format!("`{}` is no function{hint}", clip(name)))
 }
 
-pub(crate) fn waves(key: &'static str, at: Tokens, found: &str) -> SpecError {
+pub(crate) fn waves(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
     let message = format!(
         "`waves` is of a tile, rows and columns from 1 to {}, such as `waves(128x256)`, not {}",
         u32::MAX,
         clip(found)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: usize) -> SpecError {
+pub(crate) fn arity(
+    key: &'static str,
+    at: NodeSpan,
+    function: Function,
+    given: usize,
+) -> SpecError {
     let operands = function.row().operands;
     let s = if operands.len() == 1 { "" } else { "s" };
     let message = format!(
@@ -181,5 +194,5 @@ pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: us
         operands.len(),
         call_of(function)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }

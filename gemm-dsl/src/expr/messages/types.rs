@@ -1,14 +1,14 @@
 //! Types, and integers that leave theirs.
 
-use super::fault;
 use crate::error::{SpecError, clip};
-use crate::expr::remedy::{chosen, compared, converted};
-use crate::expr::{Binary, Environment, Float, Function, Node, Tokens, Type, Typing, Unary};
+use crate::expr::suggestion::{chosen, compared, converted};
+use crate::expr::tree::NodeSpan;
+use crate::expr::{Binary, Environment, Float, Function, Node, Type, Typing, Unary};
 
 /// An operand of another type than `wanted`, a float.
 pub(crate) fn wrong_argument(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     function: Function,
     (found, wanted): (Type, Float),
     text: &str,
@@ -21,24 +21,24 @@ pub(crate) fn wrong_argument(
         clip(text),
         found.name(),
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn truth_argument(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     function: Function,
     remedy: &str,
 ) -> SpecError {
     let name = function.name();
     let message = format!("`{name}` takes a number, and this is a truth value; write `{remedy}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 /// A function of an `f32` alone that is given an `f64`, and what its value is then converted to.
 pub(crate) fn single_only(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     function: Function,
     text: &str,
     to: Option<Float>,
@@ -47,10 +47,10 @@ pub(crate) fn single_only(
     let single = format!("{name}(f32({text}))");
     let remedy = to.map_or(single.clone(), |to| format!("{}({single})", to.name()));
     let message = format!("`{name}` is of an f32 alone, and `{text}` is an f64; write `{remedy}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn converted_already(env: &Environment, at: Tokens, to: Float) -> SpecError {
+pub(crate) fn converted_already(env: &Environment, at: NodeSpan, to: Float) -> SpecError {
     let others = match (to, env.function(Float::F64.name())) {
         (_, None) => "an integer",
         (Float::F32, _) => "an integer or an f64",
@@ -59,12 +59,12 @@ pub(crate) fn converted_already(env: &Environment, at: Tokens, to: Float) -> Spe
     let name = to.name();
     let message =
         format!("`{name}` converts {others}, and this is an {name} already; leave `{name}(…)` out");
-    fault(env.key, at, message)
+    SpecError::at_tokens(env.key, at, message)
 }
 
 pub(crate) fn mixed(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     op: Binary,
     (found, other): (Type, Float),
     text: &str,
@@ -83,22 +83,22 @@ pub(crate) fn mixed(
         Type::from(other).name(),
         clip(text),
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn truth(key: &'static str, at: Tokens, op: Binary, remedy: &str) -> SpecError {
+pub(crate) fn truth(key: &'static str, at: NodeSpan, op: Binary, remedy: &str) -> SpecError {
     let message = match op {
         Binary::Eq | Binary::Ne => {
             format!("`{}` compares numbers, not truth values; use `&&`, `||` and `!`", op.sign())
         }
         _ => format!("`{}` takes numbers, not truth values; write `{remedy}`", op.sign()),
     };
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn no_truth(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     op: Binary,
     found: Type,
     typing: &Typing,
@@ -109,12 +109,12 @@ pub(crate) fn no_truth(
         found.name(),
         compared('x', found, ">", typing)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn no_truths(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     op: Binary,
     (a, b): (Type, Type),
     typing: &Typing,
@@ -124,20 +124,20 @@ pub(crate) fn no_truths(
     let message = format!(
         "`{sign}` takes truth values, and these are numbers; compare each, as in `{a} {sign} {b}`"
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn remainder(key: &'static str, at: Tokens, float: Float) -> SpecError {
+pub(crate) fn remainder(key: &'static str, at: NodeSpan, float: Float) -> SpecError {
     let name = float.name();
     let message = format!(
         "`%` is for integers; for {name} write `x - y * floor(x / y)`, rounded as it stands"
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn wrong_sign(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     op: Unary,
     found: Type,
     typing: &Typing,
@@ -150,21 +150,26 @@ pub(crate) fn wrong_sign(
             compared('x', found, "==", typing)
         ),
     };
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn condition(key: &'static str, at: Tokens, found: Type, typing: &Typing) -> SpecError {
+pub(crate) fn condition(
+    key: &'static str,
+    at: NodeSpan,
+    found: Type,
+    typing: &Typing,
+) -> SpecError {
     let message = format!(
         "a condition is a truth value, and this is {}; compare it, as in `{}`",
         found.name(),
         compared('x', found, ">", typing)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn arms(
     key: &'static str,
-    at: Tokens,
+    at: NodeSpan,
     (yes, no): (Type, Type),
     remedy: Option<String>,
 ) -> SpecError {
@@ -173,7 +178,7 @@ pub(crate) fn arms(
         None => "let both have one type".into(),
     };
     let message = format!("one arm of `if` is {}, the other {}; {remedy}", yes.name(), no.name());
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn wrong_result(
@@ -192,20 +197,24 @@ pub(crate) fn wrong_result(
         (wanted, _) => format!("write `{}`", chosen(wanted, typing)),
     };
     let (key, wanted, found) = (env.key, wanted.name(), found.name());
-    fault(key, value.at, format!("`{key}` gives {wanted}, and this is {found}; {remedy}"))
+    SpecError::at_tokens(
+        key,
+        value.at,
+        format!("`{key}` gives {wanted}, and this is {found}; {remedy}"),
+    )
 }
 
-pub(crate) fn overflow(key: &'static str, at: Tokens, typing: &Typing) -> SpecError {
+pub(crate) fn overflow(key: &'static str, at: NodeSpan, typing: &Typing) -> SpecError {
     let remedy = match typing.result {
         Type::Int => "limit its parts first, as in `clamp(x, -1000, 1000)`".to_owned(),
         _ => format!("convert its parts by `{}(…)` first", typing.float.name()),
     };
-    fault(key, at, format!("the integer may leave 64 bits; {remedy}"))
+    SpecError::at_tokens(key, at, format!("the integer may leave 64 bits; {remedy}"))
 }
 
 pub(crate) fn by_zero(
     env: &Environment,
-    at: Tokens,
+    at: NodeSpan,
     op: Binary,
     divisor: &str,
     (least, most): (i128, i128),
@@ -228,11 +237,15 @@ pub(crate) fn by_zero(
         (Some(write), Some(convert)) => format!("{write}, or {convert}"),
         (write, convert) => write.or(convert).unwrap_or_else(never),
     };
-    fault(env.key, at, format!("the right side of `{}` may be 0; {remedy}", op.sign()))
+    SpecError::at_tokens(
+        env.key,
+        at,
+        format!("the right side of `{}` may be 0; {remedy}", op.sign()),
+    )
 }
 
 /// A number with a point where there are integers only.
-pub(crate) fn no_floats(key: &'static str, at: Tokens, number: &str) -> SpecError {
+pub(crate) fn no_floats(key: &'static str, at: NodeSpan, number: &str) -> SpecError {
     let message = format!("`{number}`: a {key} is of integers; write a whole number");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }

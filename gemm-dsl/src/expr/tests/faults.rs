@@ -1,6 +1,5 @@
 //! Each way to get an expression wrong: the message, and the token it points at.
 
-use crate::error::SpecError;
 use crate::expr::{Closure, EPILOGUE, Environment, Float, Range, Type, Typing};
 
 /// The text under the carets and the message of each fault.
@@ -256,7 +255,7 @@ fn of_size() {
     // Of a chain, what lies too deep is its beginning; of one that is too long, what is too much.
     let place = |text: &str| {
         let Err(faults) = Closure::parse(&EPILOGUE, text) else { panic!("{text}") };
-        faults.iter().map(SpecError::tokens).collect::<Vec<_>>()
+        faults.iter().map(|fault| fault.tokens().map(|at| (at.first, at.last))).collect::<Vec<_>>()
     };
     let numbers = |n| format!("|acc| acc{}", " + 1.0".repeat(n));
     let first = "|acc|".len() - 2;

@@ -4,7 +4,8 @@
 use crate::expr::check::range_of;
 use crate::expr::random::Random;
 use crate::expr::range::Range;
-use crate::expr::{Binary, Block, Environment, Function, Node, NodeKind, Tokens, Unary};
+use crate::expr::tree::NodeSpan;
+use crate::expr::{Binary, Block, Environment, Function, Node, NodeKind, Unary};
 use proptest::prelude::*;
 
 /// Integers of small ranges, which are enumerated.
@@ -33,7 +34,7 @@ fn known(ranges: Ranges) -> [(&'static str, Range); 3] {
 }
 
 fn node(kind: NodeKind) -> Node {
-    Node { kind, at: Tokens::default() }
+    Node { kind, at: NodeSpan::default() }
 }
 
 fn block(value: Node) -> Box<Block> {
@@ -87,7 +88,7 @@ fn values(e: &Node, [a, b, c]: Ranges) -> Option<Vec<i64>> {
 }
 
 fn operator(op: Binary, a: Node, b: Node) -> Node {
-    node(NodeKind::Binary(op, Box::new(a), Box::new(b), Tokens::default()))
+    node(NodeKind::Binary(op, Box::new(a), Box::new(b), NodeSpan::default()))
 }
 
 const OPERATORS: [Binary; 5] = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::Rem];

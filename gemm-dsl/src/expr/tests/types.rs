@@ -2,7 +2,7 @@
 //! said to write is sound.
 
 use super::faults::faults;
-use crate::error::Excerpt;
+use crate::error::{Excerpt, TokenSpan};
 use crate::expr::random::Random;
 use crate::expr::{
     Closure, EPILOGUE, Environment, FINISH, FOLD, Float, IDENTITY, MAP, NodeKind, Type, Typing,
@@ -34,8 +34,8 @@ fn of_types(env: &'static Environment, text: &str, typing: &Typing) -> Vec<(Stri
     let closure = Closure::parse(env, text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let (_, places) = crate::parse::tokens_of(text);
     let faults = closure.check(typing).into_iter().map(|fault| {
-        let (first, last) = fault.tokens().expect("a place");
-        let excerpt = Excerpt::of(text, places[first].start..places[last].end);
+        let TokenSpan { first, last } = fault.tokens().expect("a place");
+        let excerpt = Excerpt::new(text, places[first].start..places[last].end);
         let chars = excerpt.text.chars().skip(excerpt.column - 1).take(excerpt.width);
         (chars.collect(), fault.message().to_owned())
     });

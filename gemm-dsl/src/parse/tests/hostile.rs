@@ -1,8 +1,9 @@
 //! Texts that nobody should write: no panic, no message without bound, no other meaning.
 
-use super::super::{MAX_DEPTH, MAX_FAULTS, MAX_TEXT, from_text};
+use super::super::{MAX_FAULTS, from_text};
 use crate::plan::Checked;
 use crate::spec::{ReduceSpec, SgemmSpec};
+use crate::syntax::{MAX_DEPTH, MAX_TEXT};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

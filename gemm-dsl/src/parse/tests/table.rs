@@ -1,10 +1,11 @@
 //! Tables: what is read of them, what is told of faulty ones, and texts that nobody should write.
 
 use super::super::table::MAX_ROWS;
-use super::super::{MAX_FAULTS, MAX_TEXT, ReduceTableTokens, reduce_table};
+use super::super::{MAX_FAULTS, ReduceTableTokens, reduce_table};
 use super::{Faulty, messages, tokens, told};
 use crate::ir::Elem;
 use crate::spec::ReduceSpec;
+use crate::syntax::MAX_TEXT;
 use crate::tables::KernelTable;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use proptest::prelude::*;

@@ -12,14 +12,14 @@ pub(crate) fn name_of_matrix(param: &Param) -> SpecError {
     let name = &param.name;
     let message =
         format!("`{name}` is a matrix of the product; use another name, as `{name}_value`");
-    SpecError::at_tokens("epilogue", (param.at.first, param.at.last), message)
+    SpecError::at_tokens("epilogue", param.at, message)
 }
 
 pub(crate) fn name_of_factor(param: &Param) -> SpecError {
     let name = &param.name;
     SpecError::at_tokens(
         "epilogue",
-        (param.at.first, param.at.last),
+        param.at,
         format!(
             "`{name}` is a factor that a `scaled` product takes by itself, and the sum is scaled already; \
              use another name, or leave `scaled` out"
