@@ -3,7 +3,7 @@
 pub(super) mod messages;
 use super::super::budget::{Registers, blocks_by_shared};
 use super::super::direct::{DirectPlan, lanes_of_sum, shared, step};
-use super::resources;
+use super::messages::resources;
 use crate::ir::Variant;
 use crate::plan::Faults;
 use crate::spec::SgemmSpec;
@@ -33,22 +33,20 @@ pub(super) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
     }
     let bare = registers(spec, threads, 0);
     if !bare.fit() {
-        return faults.0.push(resources::messages::registers(guilty(spec, &bare), &bare));
+        return faults.0.push(resources::registers(guilty(spec, &bare), &bare));
     }
     let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
     // Those of one block fit: they are no more than its threads' sums in registers and two paddings to 16 bytes, for
     // which fragments beside the sums leave room.
     let most = blocks_by_shared(bytes);
-    faults.require(u128::from(blocks) <= most, || {
-        resources::messages::resident_shared(blocks, bytes, most)
-    });
+    faults.require(u128::from(blocks) <= most, || resources::resident_shared(blocks, bytes, most));
     let draft = DirectPlan::new(spec, Variant::Vector);
     let whole = registers(
         spec,
         threads,
         Registers::of_operands(spec, spec.thread, Some(&draft.epilogue())),
     );
-    faults.require(whole.fit(), || resources::messages::registers("epilogue", &whole));
+    faults.require(whole.fit(), || resources::registers("epilogue", &whole));
     faults.require(!spec.float4 || draft.has_vectors(), || {
         messages::float4_without_access(spec.layout, spec.thread)
     });

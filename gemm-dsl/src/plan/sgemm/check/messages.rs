@@ -1,5 +1,7 @@
 //! What can be wrong with a matrix product.
 
+pub(super) mod resources;
+
 use crate::error::SpecError;
 use crate::expr::Param;
 use crate::spec::{Fragment, Order, Rect, Tile};

@@ -1,10 +1,10 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
-pub(super) mod messages;
 use super::super::MAX_EXTENT;
 use super::super::budget::{Registers, SharedSum, blocks_by_shared};
 use super::super::tiled::Draft;
 use super::direct;
+use super::messages::resources as messages;
 use crate::error::SpecError;
 use crate::plan::Faults;
 use crate::spec::{Arith, SgemmSpec, Tile};

@@ -3,7 +3,7 @@
 mod messages;
 use super::super::budget::SharedSum;
 use super::super::tensor::{TensorDraft, elem};
-use super::resources;
+use super::messages::resources;
 use super::{matrix, resources as of_block};
 use crate::error::SpecError;
 use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
@@ -114,5 +114,5 @@ fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedSum) -> SpecError {
     };
     let mut keys = vec![guilty];
     keys.extend(["tile", "stages", "arith"].into_iter().filter(|key| *key != guilty));
-    resources::messages::shared_memory(&keys, sum, &remedy)
+    resources::shared_memory(&keys, sum, &remedy)
 }
