@@ -11,7 +11,7 @@
 
 use clap::Parser;
 use cudarc::driver::CudaSlice;
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_examples::cli::{Failure, Outcome, count, device_label, exit, open_gpu, seed_or_new};
 use gemm_examples::data;
 use gemm_examples::gpu::{BEHIND, Blas, Gpu, Judge, Product, Timer, Work, captured, failed};
@@ -61,7 +61,7 @@ impl Options {
             let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
             let given = SgemmSpec::program_given(&spec, [true, true]);
             match given.map_err(|faults| named(faults.to_string()))? {
-                Some(_) if spec.operands().is_empty() && spec.layout == Layout::Nn => Ok(spec),
+                Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => Ok(spec),
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
                 None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
             }
@@ -77,7 +77,7 @@ impl Options {
         let of = |n: &usize| self.rows.iter().map(move |&m| Size::new(m, *n, *n)).collect();
         let sizes: Vec<Vec<Size>> = self.size.iter().map(of).collect();
         let shapes = sizes.concat().into_iter();
-        Ok(shapes.map(|size| Shape { size, layout: Layout::Nn }).collect())
+        Ok(shapes.map(|size| Shape { size, layout: GemmLayout::Nn }).collect())
     }
 }
 

@@ -4,7 +4,7 @@ use gemm_examples::grid::pace;
 use gemm_examples::grid::report::{Mean, Row};
 use gemm_examples::plot::{Heat, Panel};
 use gemm_examples::show::{Table, number, percent, text};
-use gemm_runtime::spec::Layout;
+use gemm_runtime::spec::GemmLayout;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ pub fn map(rows: &[Row], device: &str) -> Heat {
     let [ms, ns, ks] = [|row: &Row| row.m, |row: &Row| row.n, |row: &Row| row.k]
         .map(|extent: fn(&Row) -> usize| values(rows.iter().map(extent)));
     let layouts = values(rows.iter().map(|row| row.shape.layout));
-    let panel = |(layout, k): (Layout, usize)| {
+    let panel = |(layout, k): (GemmLayout, usize)| {
         let of = |row: &&Row| row.shape.layout == layout && row.k == k;
         let rows: Vec<&Row> = rows.iter().filter(of).collect();
         let [ms, ns] = [(&ms, true), (&ns, false)].map(|(all, is_m)| -> Vec<usize> {

@@ -2,7 +2,7 @@
 
 use crate::data;
 use crate::products::{Matrices, Products, turned};
-use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Verdict};
@@ -75,7 +75,7 @@ impl Beside {
         for matrix in matrices.map(|(_, values)| values).chain(&mut on_host.c) {
             matrix.extend(values(others));
         }
-        let array = |(operand, values): &(SgemmOperand, Vec<f32>)| {
+        let array = |(operand, values): &(EpilogueArg, Vec<f32>)| {
             Ok::<_, Error>(match operand.along {
                 Along::Nothing => Array::Number(values[0]),
                 Along::N | Along::M => Array::Vector(device.upload(values)?),

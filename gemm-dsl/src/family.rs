@@ -5,7 +5,7 @@ use crate::ir::{Elem, IrError, VerifiedProgram};
 use crate::lower;
 use crate::plan::{Blocks, ReducePlan};
 use crate::spec::{
-    Arith, Instruction, Layout, ReduceSpec, SgemmOperand, SgemmSpec, Sharing, Spec, Tile,
+    Arith, EpilogueArg, GemmLayout, Instruction, ReduceSpec, SgemmSpec, Sharing, Spec, Tile,
 };
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub trait Family: Spec {
     fn program(&self) -> Result<VerifiedProgram, SpecErrors>;
 
     /// What the caller gives beside the arrays that all kernels of the family take.
-    fn operands(&self) -> Vec<SgemmOperand> {
+    fn operands(&self) -> Vec<EpilogueArg> {
         Vec::new()
     }
 }
@@ -149,7 +149,7 @@ impl SgemmSpec {
         }
         let tile = Tile::new(64, 8, 32);
         let spec = Self::default().tile(tile).arith(arith).mma(Instruction::Wgmma).pitched(true);
-        let layout = if by_column { Layout::Nt } else { Layout::Nn };
+        let layout = if by_column { GemmLayout::Nt } else { GemmLayout::Nn };
         Ok(lower::planes_of_b(&spec.layout(layout).plan()?)?)
     }
 }
@@ -169,7 +169,7 @@ impl Family for SgemmSpec {
         Ok(lower::sgemm(&plan)?)
     }
 
-    fn operands(&self) -> Vec<SgemmOperand> {
+    fn operands(&self) -> Vec<EpilogueArg> {
         SgemmSpec::operands(self)
     }
 }

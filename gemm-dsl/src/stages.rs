@@ -3,8 +3,8 @@
 //! needs to stay in its registers.
 
 use crate::spec::{
-    Arith, Batch, Block, Copies, Epilogue, Fragment, Instruction, Lanes, LaunchForm, Layout, Op,
-    Order, Over, Rect, ReduceSpec, SgemmSpec, Split, Tile, Tree,
+    Arith, Batch, Block, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes, LaunchForm,
+    Op, Order, Over, Rect, ReduceSpec, SgemmSpec, SplitK, Tile, Tree,
 };
 
 /// One step of a ladder.
@@ -147,7 +147,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     // shared rows need no padding. With both copies alike the taller tile is the faster one: 1.045
     // instead of 1.015 of cuBLAS at 4096 on an H200.
     ladder.step(&fastest, 23, "layout_tn", |s| {
-        s.layout(Layout::Tn)
+        s.layout(GemmLayout::Tn)
             .transpose(false)
             .pad_a(0)
             .tile(Tile::new(256, 128, 16))
@@ -158,7 +158,12 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     });
     // Both matrices are transposed on their way. Found by `tune`: 1.015 of cuBLAS at 4096 on an H200.
     ladder.step(&fastest, 24, "layout_nt", |s| {
-        s.layout(Layout::Nt).tile(Tile::new(256, 128, 16)).pad_b(12).stages(3).spread(12).raster(16)
+        s.layout(GemmLayout::Nt)
+            .tile(Tile::new(256, 128, 16))
+            .pad_b(12)
+            .stages(3)
+            .spread(12)
+            .raster(16)
     });
     ladder.step(&fastest, 25, "scaled", |s| s.scaled(true));
     ladder.step(&fastest, 26, "batched", |s| s.batch(Batch::Strided));
@@ -189,7 +194,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .slices(8)
             .blocks_per_sm(4)
     });
-    ladder.step(&slices, 31, "split_k", |s| s.split_k(Split::Auto));
+    ladder.step(&slices, 31, "split_k", |s| s.split_k(SplitK::Auto));
     ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
 
     // Tensor cores. Fragments along K meet no conflict where rows start four banks apart, those along N where they
@@ -373,9 +378,9 @@ mod tests {
             let mut spec = stage.map(|stage| stage.spec.clone()).unwrap_or_default();
             assert_eq!(spec.layout.to_string(), layout);
             if layout == "nt" {
-                spec.layout = Layout::Tt;
+                spec.layout = GemmLayout::Tt;
             }
-            let plans = [spec.plan(), spec.clone().layout(Layout::Nn).plan()];
+            let plans = [spec.plan(), spec.clone().layout(GemmLayout::Nn).plan()];
             plans.map(|plan| match plan.map(|plan| *plan.shape()) {
                 Ok(Shape::Tiled(t)) => [t.a(), t.b()].map(|o| (o.width(), o.walk())),
                 other => panic!("{other:?}"),

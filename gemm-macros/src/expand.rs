@@ -6,7 +6,7 @@ use crate::list::List;
 use gemm_dsl::Family;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
-use gemm_dsl::tables::{KernelTable, Row, Tabled};
+use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use proc_macro2::{Group, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::HashSet;
@@ -50,10 +50,10 @@ pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
 }
 
 /// The canonical text of a table whose kernels can be generated.
-fn checked_rows<S: Tabled>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
+fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
     let table = table?;
     let mut known = HashSet::new();
-    let kernels = table.rows().iter().flat_map(Row::kernels);
+    let kernels = table.rules().iter().flat_map(Rule::kernels);
     let kernels = kernels.filter(|spec| known.insert(spec.to_string()));
     kernels.map(|spec| checked(&spec).map(drop)).fold(Ok(table.to_string()), both)
 }

@@ -307,7 +307,7 @@ fn arithmetic(elem: Elem) -> Vec<Case> {
     if elem.is_float() {
         use Intrinsic::{Abs, Floor, Fma, Maximum, Minimum, RoundEven, Sqrt};
         for f in [Fma, Maximum, Minimum, Abs, Sqrt, Floor, RoundEven] {
-            let arity = f.row().arity;
+            let arity = f.info().arity;
             let name = format!("{elem}_{}", format!("{f:?}").to_lowercase());
             let types = vec![elem; arity];
             let kernel = lanewise(&name, &types, elem, |v| Expr::Call(f, v.to_vec()));

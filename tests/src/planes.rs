@@ -7,7 +7,7 @@ use gemm_dsl::ir::{
     Access, BufferId, Elem, Expr, Extent, For, Geometry, KernelBuilder, Layout, Operand,
     ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
-use gemm_dsl::target::tensor_core::{Format, Operand as Term, Rules};
+use gemm_dsl::target::tensor_core::{DecodedNumber as Term, Format, Rules};
 use gemm_sim::{Buffer, Counters, SimError};
 
 /// Planes of a matrix.

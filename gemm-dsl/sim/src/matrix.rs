@@ -7,7 +7,7 @@ use super::memory::Quad;
 use super::observe::{AccessKind, Stopped};
 use super::region::slots_of;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
-use gemm_dsl::target::tensor_core::{Format, Operand};
+use gemm_dsl::target::tensor_core::{DecodedNumber, Format};
 
 /// The names of the instructions, for messages.
 const MULTIPLY: &str = "mma";
@@ -20,7 +20,7 @@ const SIDE: usize = 8;
 const TERMS: usize = 16;
 
 /// Lines of a matrix, each with the terms of its sums.
-type Lines<const N: usize> = [[Operand; TERMS]; N];
+type Lines<const N: usize> = [[DecodedNumber; TERMS]; N];
 
 impl Machine<'_> {
     /// Executes a matrix instruction.
@@ -69,7 +69,7 @@ impl Machine<'_> {
     ) -> Result<Lines<N>, Stopped> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
-        let mut lines = [[Operand::Nan; TERMS]; N];
+        let mut lines = [[DecodedNumber::Nan; TERMS]; N];
         let per_word = format.per_word();
         for (lane, slots) in slots.into_iter().enumerate() {
             for (word, slot) in slots.into_iter().enumerate() {

@@ -11,11 +11,11 @@ use super::error::FaultKind;
 use super::lanes::{ALL, WARP};
 use super::machine::{Machine, Registers};
 use super::observe::{Stopped, stop};
-use super::record::{Did, Operand as Read};
+use super::record::{DecodedNumber as Read, Did};
 use super::region::Region;
 use super::warpgroups::{Apart, Step, Sums, Tiles, WARPS};
 use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
-use gemm_dsl::target::tensor_core::{Format, Operand};
+use gemm_dsl::target::tensor_core::{DecodedNumber, Format};
 use std::rc::Rc;
 
 /// Bytes that lie together however rows are swizzled.
@@ -314,7 +314,7 @@ impl Machine<'_> {
     }
 
     /// The elements of a tile, row by row, that its descriptor selects.
-    fn decoded(&self, tile: &Placed, rows: u32, format: Format) -> Vec<Operand> {
+    fn decoded(&self, tile: &Placed, rows: u32, format: Format) -> Vec<DecodedNumber> {
         let (terms, size) = (format.terms() as u32, format.bits() / 8);
         let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
         let element = |(row, byte)| {

@@ -21,9 +21,9 @@ macro_rules! functions {
             pub const ALL: &[Self] = &[$(Self::$function),*];
 
             /// The row of this function.
-            pub const fn row(self) -> Row {
+            pub const fn info(self) -> FunctionInfo {
                 match self {
-                    $(Self::$function => Row {
+                    $(Self::$function => FunctionInfo {
                         name: $name,
                         operands: &[$($operand),*],
                         signature: Signature::$signature,
@@ -100,7 +100,7 @@ pub enum Signature {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct FunctionInfo {
     /// How it is written.
     pub name: &'static str,
     /// What its operands are called.
@@ -131,7 +131,7 @@ impl std::fmt::Display for Bound {
 impl Function {
     /// How it is written.
     pub fn name(self) -> &'static str {
-        self.row().name
+        self.info().name
     }
 
     /// The function of this name.
@@ -141,7 +141,7 @@ impl Function {
 
     /// Whether it is of an `f32` alone.
     pub(super) fn is_single(self) -> bool {
-        self.row().signature == Signature::Single
+        self.info().signature == Signature::Single
     }
 
     /// What a conversion gives.

@@ -100,7 +100,7 @@ fn unary(
     meaning: &[&str],
     body: impl FnOnce(&mut KernelBuilder, Expr) -> Expr,
 ) -> FunctionId {
-    let row = function.row();
+    let row = function.info();
     let Some(bound) = row.bound else {
         unreachable!("the table bounds every function that is computed: {function:?}")
     };

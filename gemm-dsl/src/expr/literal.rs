@@ -3,11 +3,11 @@
 use super::tree::{NodeKind, NodeSpan};
 use super::typing::Float;
 use crate::error::{SpecError, clip};
-use crate::expr::scope::Environment;
+use crate::expr::scope::ExprScope;
 
 /// A number: a float if it has a point or an exponent, else an integer.
-pub(super) fn read(env: &Environment, at: NodeSpan, text: &str) -> Result<NodeKind, SpecError> {
-    let key = env.key;
+pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKind, SpecError> {
+    let key = scope.key;
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(no_number(key, at, text));
     }
@@ -26,7 +26,7 @@ pub(super) fn read(env: &Environment, at: NodeSpan, text: &str) -> Result<NodeKi
     if !is_decimal(&number) {
         return Err(not_decimal(key, at, text));
     }
-    let float = env.typing.as_ref().map(|typing| typing.float);
+    let float = scope.typing.as_ref().map(|typing| typing.float);
     let (wide, narrow) = (number.parse::<f64>(), number.parse::<f32>());
     match (wide, narrow) {
         (Ok(value), _) if value.is_infinite() => {

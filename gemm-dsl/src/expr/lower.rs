@@ -45,7 +45,7 @@ impl Lowered {
 impl Closure {
     /// How many operations its value takes.
     pub(crate) fn operations(&self) -> u64 {
-        let mut k = KernelBuilder::new(self.env.key);
+        let mut k = KernelBuilder::new(self.scope.key);
         let lowered = self.lower(&mut k);
         k.operations(lowered.function)
     }
@@ -54,8 +54,8 @@ impl Closure {
     /// differ from spec to spec is a mistake that [`KernelBuilder::finish`] tells: it is lowered by
     /// [`Closure::lower_as`].
     pub fn lower(&self, k: &mut KernelBuilder) -> Lowered {
-        let key = self.env.key;
-        match &self.env.typing {
+        let key = self.scope.key;
+        match &self.scope.typing {
             Some(typing) => self.lower_as(k, key, typing),
             None => {
                 k.mistake(|| format!("`{key}` has no types of its own"));
@@ -73,8 +73,8 @@ impl Closure {
             k.mistake(|| format!("{name}: {}", fault.message()));
             return self.nothing(k, name, typing);
         }
-        let key = self.env.key;
-        if self.env.host.is_some() {
+        let key = self.scope.key;
+        if self.scope.conditions.is_some() {
             k.mistake(|| format!("{name}: a {key} is evaluated on the host"));
             return self.nothing(k, name, typing);
         }
@@ -86,7 +86,7 @@ impl Closure {
             NodeKind::Call(function, _) => library.define(k, *function),
             _ => {}
         });
-        let integers = self.env.integers.iter().map(|(name, _)| *name);
+        let integers = self.scope.integers.iter().map(|(name, _)| *name);
         let integers = integers.filter(|name| read.contains(name));
         let integers: Vec<&'static str> = integers.collect();
         let params = self.typed(typing);

@@ -44,7 +44,7 @@ impl From<NodeSpan> for TokenSpan {
 
 /// A parameter of a closure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Param {
+pub struct ClosureParam {
     /// Its name.
     pub name: String,
     /// What it is indexed by, as `n` in `bias[n]`; nothing for a value at hand and for a scalar.
@@ -145,7 +145,7 @@ pub enum Binary {
 
 /// How tightly an expression binds, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum Precedence {
     Or,
     And,
     Comparison,
@@ -155,15 +155,15 @@ pub(super) enum Level {
     Primary,
 }
 
-impl Level {
+impl Precedence {
     pub(super) fn above(self) -> Self {
         match self {
-            Level::Or => Level::And,
-            Level::And => Level::Comparison,
-            Level::Comparison => Level::Sum,
-            Level::Sum => Level::Product,
-            Level::Product => Level::Unary,
-            Level::Unary | Level::Primary => Level::Primary,
+            Precedence::Or => Precedence::And,
+            Precedence::And => Precedence::Comparison,
+            Precedence::Comparison => Precedence::Sum,
+            Precedence::Sum => Precedence::Product,
+            Precedence::Product => Precedence::Unary,
+            Precedence::Unary | Precedence::Primary => Precedence::Primary,
         }
     }
 }
@@ -194,19 +194,19 @@ impl Binary {
         }
     }
 
-    pub(super) fn level(self) -> Level {
+    pub(super) fn level(self) -> Precedence {
         match self {
-            Binary::Add | Binary::Sub => Level::Sum,
-            Binary::Mul | Binary::Div | Binary::Rem => Level::Product,
-            Binary::And => Level::And,
-            Binary::Or => Level::Or,
-            _ => Level::Comparison,
+            Binary::Add | Binary::Sub => Precedence::Sum,
+            Binary::Mul | Binary::Div | Binary::Rem => Precedence::Product,
+            Binary::And => Precedence::And,
+            Binary::Or => Precedence::Or,
+            _ => Precedence::Comparison,
         }
     }
 
     /// Whether it compares two numbers.
     pub fn is_comparison(self) -> bool {
-        self.level() == Level::Comparison
+        self.level() == Precedence::Comparison
     }
 }
 

@@ -53,7 +53,7 @@ use crate::ir::{
     Expr, Extent, IrError, KernelBuilder, Operand, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{SgemmPlan, Shape};
-use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Sharing, Slot};
+use crate::spec::{Along, ArgSlot, Batch, EpilogueArg, GemmLayout, SgemmSpec, Sharing};
 use block_tile::{BlockTile, Parts};
 use finish::Finish;
 use fold::HandedOver;
@@ -108,7 +108,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
     let bind = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
     let mut bind: Vec<_> = bind.into_iter().zip([a, b, c]).collect();
     let mut alpha = None;
-    for SgemmOperand { name, along, slot } in plan.spec().operands() {
+    for EpilogueArg { name, along, slot } in plan.spec().operands() {
         let dims = match along {
             // The products of a batch share them.
             Along::N => vec![n.clone()],
@@ -117,8 +117,8 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
             Along::Nothing => Vec::new(),
         };
         match slot {
-            Slot::Array(nth) => bind.push((Operand::Input(nth), program.input(name, F32, dims))),
-            Slot::Number(_) => {
+            ArgSlot::Array(nth) => bind.push((Operand::Input(nth), program.input(name, F32, dims))),
+            ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;
                 let number = program.argument(name, Ty::F32);
                 alpha = alpha.or(is_alpha.then_some(number));
@@ -394,11 +394,11 @@ fn finished(
 }
 
 /// How the matrices lie, unless all do row by row.
-fn lies(layout: Layout) -> Option<&'static str> {
+fn lies(layout: GemmLayout) -> Option<&'static str> {
     match layout {
-        Layout::Nn => None,
-        Layout::Nt => Some("B lies column by column in memory, A and C row by row."),
-        Layout::Tn => Some("A lies column by column in memory, B and C row by row."),
-        Layout::Tt => Some("A and B lie column by column in memory, C row by row."),
+        GemmLayout::Nn => None,
+        GemmLayout::Nt => Some("B lies column by column in memory, A and C row by row."),
+        GemmLayout::Tn => Some("A lies column by column in memory, B and C row by row."),
+        GemmLayout::Tt => Some("A and B lie column by column in memory, C row by row."),
     }
 }

@@ -1,7 +1,7 @@
 //! What can be wrong with the text of a spec.
 
 use crate::error::{SpecError, quoted};
-use crate::spec::Kind;
+use crate::spec::KeyKind;
 
 pub(crate) fn too_many(more: usize) -> SpecError {
     let faults = if more == 1 { "fault" } else { "faults" };
@@ -87,7 +87,7 @@ pub(crate) fn duplicate(key: &'static str, first: &str) -> SpecError {
     )
 }
 
-pub(crate) fn missing_value(key: &'static str, kind: Kind) -> SpecError {
+pub(crate) fn missing_value(key: &'static str, kind: KeyKind) -> SpecError {
     SpecError::at_key(&[key], format!("`{key}` needs a value: {}", expected(kind)))
 }
 
@@ -98,19 +98,19 @@ pub(crate) fn flag_with_value(key: &'static str) -> SpecError {
     )
 }
 
-pub(crate) fn wrong_kind(key: &'static str, kind: Kind, found: &str) -> SpecError {
+pub(crate) fn wrong_kind(key: &'static str, kind: KeyKind, found: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}` takes {}, not `{found}`", expected(kind)))
 }
 
-fn expected(kind: Kind) -> String {
+fn expected(kind: KeyKind) -> String {
     match kind {
-        Kind::Flag => "nothing".into(),
-        Kind::Number => "a whole number".into(),
-        Kind::NumberOr(word) => format!("a whole number or `{word}`"),
-        Kind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
-        Kind::Word(words) => format!("one of {}", quoted(words)),
-        Kind::Name => "an identifier".into(),
-        Kind::Closure(env) => format!("an expression such as `{}`", env.example),
+        KeyKind::Flag => "nothing".into(),
+        KeyKind::Number => "a whole number".into(),
+        KeyKind::NumberOr(word) => format!("a whole number or `{word}`"),
+        KeyKind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
+        KeyKind::Word(words) => format!("one of {}", quoted(words)),
+        KeyKind::Name => "an identifier".into(),
+        KeyKind::Closure(scope) => format!("an expression such as `{}`", scope.example),
     }
 }
 

@@ -79,7 +79,7 @@ pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, Lanes, Layout, SgemmSpec, Sharing};
+use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, Lanes, SgemmSpec, Sharing};
 use check::Geometry;
 
 /// Indices inside a block stay far from 2^31.
@@ -293,7 +293,7 @@ impl SgemmPlan {
     }
 
     /// How A and B lie in memory.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> GemmLayout {
         self.spec.layout
     }
 

@@ -1,9 +1,9 @@
 //! The key `epilogue`, and what a product takes beside its matrices.
 
 use super::expression::part_of_name;
-use super::table::{Datum, Kind, Value};
+use super::table::{Datum, KeyKind, KeyValue};
 use crate::error::SpecErrors;
-use crate::expr::{Closure, EPILOGUE, Param};
+use crate::expr::{Closure, ClosureParam, EPILOGUE};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
@@ -27,11 +27,11 @@ impl Epilogue {
     }
 
     /// What it names behind the sum, in its order.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&Param, Named)> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&ClosureParam, EpilogueInput)> {
         self.0.params().iter().skip(1).map(|param| {
-            let named = match self.0.env().output {
-                Some((output, _)) if output == param.name => Named::Output,
-                _ => Named::Operand(Along::indexed_by(&param.index).unwrap_or_else(|| {
+            let named = match self.0.scope().output {
+                Some((output, _)) if output == param.name => EpilogueInput::Output,
+                _ => EpilogueInput::Operand(Along::indexed_by(&param.index).unwrap_or_else(|| {
                     unreachable!("parse: `epilogue` has no operand such as `{}`", param.name)
                 })),
             };
@@ -42,7 +42,7 @@ impl Epilogue {
 
 /// What an epilogue names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum EpilogueInput {
     /// C, as it was before.
     Output,
     /// What the caller gives.
@@ -126,31 +126,31 @@ impl Display for Along {
 
 /// What the caller of a product gives beside its matrices: numbers and arrays of `f32`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SgemmOperand {
+pub struct EpilogueArg {
     /// Its name.
     pub name: Cow<'static, str>,
     /// Along which axes it has elements.
     pub along: Along,
     /// Where a launch finds it.
-    pub slot: Slot,
+    pub slot: ArgSlot,
 }
 
 /// Which of the arrays or numbers of a launch an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Slot {
+pub enum ArgSlot {
     /// The n-th array that is only read: A and B are the first two.
     Array(usize),
     /// The n-th number.
     Number(usize),
 }
 
-impl SgemmOperand {
+impl EpilogueArg {
     /// How many operands the type of a kernel lists at most.
     pub const MOST_LISTED: usize = 12;
 }
 
 /// How an epilogue names it: `bias[n]`.
-impl Display for SgemmOperand {
+impl Display for EpilogueArg {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         write!(f, "{}{}", self.name, self.along)
     }
@@ -170,8 +170,8 @@ impl FromStr for Epilogue {
     }
 }
 
-impl Value for Epilogue {
-    const KIND: Kind = Kind::Closure(&EPILOGUE);
+impl KeyValue for Epilogue {
+    const KIND: KeyKind = KeyKind::Closure(&EPILOGUE);
 
     fn text(&self) -> String {
         self.to_string()
@@ -183,7 +183,7 @@ impl Value for Epilogue {
 
     fn read(datum: &Datum) -> Option<Self> {
         match datum {
-            Datum::Closure(closure) if *closure.env() == EPILOGUE => Some(Self(closure.clone())),
+            Datum::Closure(closure) if *closure.scope() == EPILOGUE => Some(Self(closure.clone())),
             _ => None,
         }
     }

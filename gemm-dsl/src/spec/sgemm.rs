@@ -5,7 +5,7 @@ mod operands;
 mod words;
 
 pub(crate) use words::Sharing;
-pub use words::{Batch, Bounds, Copies, Fragment, Instruction, Lanes, Layout, Order, Split};
+pub use words::{Batch, Bounds, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SplitK};
 
 use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Tile};
@@ -21,7 +21,7 @@ spec! {
     /// given, for all elements that it keeps at once.
     SgemmSpec for "sgemm_kernel" {
         /// How A and B lie in memory.
-        layout(Layout): Layout = Layout::Nn, "{}";
+        layout(GemmLayout): GemmLayout = GemmLayout::Nn, "{}";
         /// Threads of a block that stages nothing in shared memory, or under `lanes: k` its warps; 16x16, or
         /// 8x1 warps, if neither this nor a tile is given.
         block(Block): Option<Block> = None, "",
@@ -114,7 +114,7 @@ spec! {
         /// own sum: what they leave is added in the order of the ranges by the last of them, which then stores. Fewer
         /// where K is too short for so many. `auto`: as many as make `blocks_per_sm` blocks for each multiprocessor of
         /// the device, but no more than the root of an eighth of K, rounded down to a power of two.
-        split_k(impl Into<Split>): Split = Split::Ranges(1), "split_{}",
+        split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K is at least one range";
         /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device share all tiles of C
         /// evenly: each does as many whole ones as the others, and of those that are left as many steps along K.
@@ -188,7 +188,7 @@ impl SgemmSpec {
             .thread(Rect::new(8, 8))
             .warp(Rect::new(32, 64))
             .fragment(Fragment::Split)
-            .transpose(self.layout != Layout::Tn)
+            .transpose(self.layout != GemmLayout::Tn)
             .pad_a(if self.layout.transposes_a() { 0 } else { 4 })
             .pad_b(if self.layout.transposes_b() { 4 } else { 0 })
             .stages(3)
@@ -204,7 +204,7 @@ impl SgemmSpec {
             ("lanes", self.lanes == Lanes::K),
             ("partials", self.partials > 1),
             ("slices", self.slices > 1),
-            ("split_k", self.split_k != Split::Ranges(1)),
+            ("split_k", self.split_k != SplitK::Ranges(1)),
             ("stream_k", self.stream_k),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
@@ -248,9 +248,9 @@ impl SgemmSpec {
     pub(crate) fn sharing(&self) -> Sharing {
         match (self.stream_k, self.split_k) {
             (true, _) => Sharing::Stream,
-            (false, Split::Auto) => Sharing::AutoRanges,
-            (false, Split::Ranges(0..=1)) => Sharing::Whole,
-            (false, Split::Ranges(most)) => Sharing::Ranges(most),
+            (false, SplitK::Auto) => Sharing::AutoRanges,
+            (false, SplitK::Ranges(0..=1)) => Sharing::Whole,
+            (false, SplitK::Ranges(most)) => Sharing::Ranges(most),
         }
     }
 
@@ -261,7 +261,7 @@ impl SgemmSpec {
             ("lanes", self.lanes == Lanes::K),
             ("float4", self.float4),
             ("slices", self.slices > 1),
-            ("split_k", self.split_k != Split::Ranges(1)),
+            ("split_k", self.split_k != SplitK::Ranges(1)),
         ];
         let given = keys.into_iter().find_map(|(key, given)| given.then_some(key));
         given.filter(|_| self.tile.is_none())

@@ -72,7 +72,7 @@ pub struct Spelling {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct IntrinsicInfo {
     /// Its number of operands.
     pub arity: usize,
     /// The spelling for binary32 and for every type of at most 4 bytes.
@@ -94,7 +94,7 @@ pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
 pub const CANONICAL_NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 /// A floating-point type that arithmetic is defined on.
-pub trait Float: Copy + PartialOrd {
+pub trait CanonicalFloat: Copy + PartialOrd {
     /// The NaN that arithmetic produces.
     const NAN: Self;
     /// The bits, widened.
@@ -107,7 +107,7 @@ pub trait Float: Copy + PartialOrd {
     fn canonical(self) -> Self;
 }
 
-impl Float for f32 {
+impl CanonicalFloat for f32 {
     const NAN: Self = f32::from_bits(CANONICAL_NAN);
     fn bits(self) -> u64 {
         self.to_bits().into()
@@ -125,7 +125,7 @@ impl Float for f32 {
     }
 }
 
-impl Float for f64 {
+impl CanonicalFloat for f64 {
     const NAN: Self = f64::from_bits(CANONICAL_NAN_F64);
     fn bits(self) -> u64 {
         self.to_bits()
@@ -157,20 +157,20 @@ pub fn canonical(value: f32) -> f32 {
     f32::from_bits(if is_nan { CANONICAL_NAN } else { bits })
 }
 
-fn fma<T: Float>([a, b, c]: [T; 3]) -> T {
+fn fma<T: CanonicalFloat>([a, b, c]: [T; 3]) -> T {
     a.fused(b, c).canonical()
 }
 
-fn maximum<T: Float>([a, b, _]: [T; 3]) -> T {
+fn maximum<T: CanonicalFloat>([a, b, _]: [T; 3]) -> T {
     greater(a, b)
 }
 
-fn minimum<T: Float>([a, b, _]: [T; 3]) -> T {
+fn minimum<T: CanonicalFloat>([a, b, _]: [T; 3]) -> T {
     smaller(a, b)
 }
 
 /// IEEE 754-2019 maximum: NaN propagates, −0 is below +0.
-pub(crate) fn greater<T: Float>(a: T, b: T) -> T {
+pub(crate) fn greater<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
         // Equal values differ at most in the sign of a zero: +0 is the greater.
@@ -181,7 +181,7 @@ pub(crate) fn greater<T: Float>(a: T, b: T) -> T {
 }
 
 /// IEEE 754-2019 minimum.
-pub(crate) fn smaller<T: Float>(a: T, b: T) -> T {
+pub(crate) fn smaller<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
         Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() | b.bits()),
@@ -276,7 +276,7 @@ impl Intrinsic {
     ];
 
     /// The row of this intrinsic.
-    pub const fn row(self) -> Row {
+    pub const fn info(self) -> IntrinsicInfo {
         match self {
             Intrinsic::Fma => row(3, ("fmaf", ""), ("fma", ""), fma, fma),
             Intrinsic::Maximum => {
@@ -313,17 +313,20 @@ impl Intrinsic {
                 |[x, ..]| x.round_ties_even().canonical(),
                 |[x, ..]| x.round_ties_even().canonical(),
             ),
-            Intrinsic::ShuffleDown => Row {
+            Intrinsic::ShuffleDown => IntrinsicInfo {
                 warp_wide: true,
                 ..word(2, ("__shfl_down_sync", ""), Semantics::Shuffle(Shuffle::Down), arch::OLDEST)
             },
-            Intrinsic::ShuffleXor => Row {
+            Intrinsic::ShuffleXor => IntrinsicInfo {
                 warp_wide: true,
                 ..word(2, ("__shfl_xor_sync", ""), Semantics::Shuffle(Shuffle::Xor), arch::OLDEST)
             },
             Intrinsic::OrOfLanes => {
                 let spelling = ("__reduce_or_sync", "");
-                Row { warp_wide: true, ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS) }
+                IntrinsicInfo {
+                    warp_wide: true,
+                    ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS)
+                }
             }
             Intrinsic::PackBf16 => {
                 word(2, ("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
@@ -336,13 +339,13 @@ impl Intrinsic {
 
     /// How a call is spelled whose first operand is of this type.
     pub fn spelling(self, elem: Elem) -> Spelling {
-        if elem.size() == 8 { self.row().double } else { self.row().single }
+        if elem.size() == 8 { self.info().double } else { self.info().single }
     }
 
     /// The type of a call with operands of these types, if there is such a call.
     pub fn result(self, operands: &[Ty]) -> Option<Ty> {
         let first = *operands.first()?;
-        let (fits, result) = match self.row().semantics {
+        let (fits, result) = match self.info().semantics {
             Semantics::Float { .. } => {
                 (first.is_float() && operands.iter().all(|ty| *ty == first), first)
             }
@@ -353,7 +356,7 @@ impl Intrinsic {
             Semantics::OrOfLanes => (first == Ty::U32, Ty::U32),
             Semantics::Pack(_) => (operands.iter().all(|ty| *ty == Ty::F32), Ty::U32),
         };
-        (fits && operands.len() == self.row().arity).then_some(result)
+        (fits && operands.len() == self.info().arity).then_some(result)
     }
 }
 
@@ -363,9 +366,9 @@ const fn word(
     (name, definition): (&'static str, &'static str),
     semantics: Semantics,
     arch: u32,
-) -> Row {
+) -> IntrinsicInfo {
     let spelling = Spelling { name, definition };
-    Row { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
+    IntrinsicInfo { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
 }
 
 const fn row(
@@ -374,8 +377,8 @@ const fn row(
     double: (&'static str, &'static str),
     f32: fn([f32; 3]) -> f32,
     f64: fn([f64; 3]) -> f64,
-) -> Row {
-    Row {
+) -> IntrinsicInfo {
+    IntrinsicInfo {
         arity,
         single: Spelling { name: single.0, definition: single.1 },
         double: Spelling { name: double.0, definition: double.1 },

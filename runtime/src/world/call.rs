@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernel::operands::{ByName, Named, Operands, OperandsFor};
 use crate::kernel::{Sgemm, SgemmTable};
 use crate::launched::Launched;
-use gemm_dsl::spec::{Lanes, Layout, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
 use gemm_dsl::tables::SgemmShape;
 use std::borrow::Cow;
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct ShardedCall<'a, E = (), O = ()> {
     rank: &'a mut Rank,
     given: O,
     way: Option<Way>,
-    lies: Option<Layout>,
+    lies: Option<GemmLayout>,
 }
 
 /// What is called.
@@ -147,7 +147,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     ///     let a = rank.upload(&Layout::rows(m, k), &vec![1.0; m * k])?;
     ///     let transpose_of_b = rank.upload(&Layout::rows(n, k), &vec![2.0; n * k])?;
     ///     let mut c = rank.alloc(&Layout::cols(m, n))?;
-    ///     let launch = GEMM.on(rank).layout(spec::Layout::Nt).launch(&a, &transpose_of_b, &mut c)?;
+    ///     let launch = GEMM.on(rank).layout(spec::GemmLayout::Nt).launch(&a, &transpose_of_b, &mut c)?;
     ///     assert!(rank.gather(&c, 0)?.is_none_or(|c| c == vec![18.0; m * n]));
     ///     Ok(launch.line)
     /// })?;
@@ -155,7 +155,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     #[must_use]
-    pub fn layout(mut self, layout: Layout) -> Self {
+    pub fn layout(mut self, layout: GemmLayout) -> Self {
         self.lies = Some(layout);
         self
     }
@@ -269,16 +269,16 @@ fn row<E>(
     table: &SgemmTable<E>,
     rank: &Rank,
     [a, _, c]: [&WorldLayout; 3],
-    lies: Option<Layout>,
+    lies: Option<GemmLayout>,
 ) -> Result<String> {
-    let lies = lies.unwrap_or(Layout::Nn);
+    let lies = lies.unwrap_or(GemmLayout::Nn);
     let k = if lies.transposes_a() { a.rows } else { a.cols };
     let shape = SgemmShape::from((c.rows, c.cols, k)).layout(lies);
     Ok(table.choice(shape, rank.device())?.line.to_string())
 }
 
 /// A kernel takes matrices as its line says.
-pub(super) fn check_layout(spec: &SgemmSpec, lies: Option<Layout>) -> Result<()> {
+pub(super) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result<()> {
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
         Some(lies) => Err(impossible(
@@ -302,7 +302,7 @@ pub(super) fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
 /// What the caller has said of how A and B are stored, and of the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Said {
-    pub(super) lies: Option<Layout>,
+    pub(super) lies: Option<GemmLayout>,
     pub(super) way: Option<Way>,
 }
 

@@ -16,7 +16,7 @@ use crate::operand::sealed::Input;
 use crate::planes::Planes;
 use crate::prepared::{PreparedMatrix, Preparing};
 use crate::view::MatrixRef;
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use std::borrow::Cow;
 use std::mem;
 use std::sync::Arc;
@@ -257,7 +257,7 @@ struct Cut<'o, O> {
 impl<E, O: OperandsFor<E>> OperandsFor<E> for Cut<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for Cut<'_, O> {
-    fn give_all(&self, operands: &[SgemmOperand]) -> Result<Beside<'_>> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> Result<Beside<'_>> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{ReduceKernel, SgemmKernel};
 use crate::memory::Keeps;
 use crate::view::{MatrixMut, MatrixRef};
-use gemm_dsl::spec::{Arith, SgemmSpec, Split};
+use gemm_dsl::spec::{Arith, SgemmSpec, SplitK};
 use std::ops::Range;
 
 /// What adds the sums of ranges, one after the other.
@@ -247,7 +247,7 @@ impl Sums<'_> {
         let of_b = stored.part(Side::B, b).part(terms_of_b, 0..n)?;
         // Parts of rows and columns lie apart, whatever the line says of whole matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
-        let spec = spec.clone().split_k(Split::Ranges(1));
+        let spec = spec.clone().split_k(SplitK::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
         let kernel = SgemmKernel::kept(&spec, rank.device())?;
         let mut to = to.slice_mut(nth * m * n..(nth + 1) * m * n)?;

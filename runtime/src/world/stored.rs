@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Which of A and B are stored as their transposes.
 #[derive(Clone, Copy)]
-pub(super) struct Stored(spec::Layout);
+pub(super) struct Stored(spec::GemmLayout);
 
 impl Stored {
     /// As a kernel takes them.

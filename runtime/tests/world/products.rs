@@ -221,7 +221,7 @@ fn tables_have_the_same_bits_on_any_number_of_ranks() {
     for round in 0..40 {
         let [m, n, k] = [0; 3].map(|_| rng.usize(1..48));
         let (a, b) = (draw::numbers(&mut rng, m * k), draw::numbers(&mut rng, k * n));
-        let lies = spec::Layout::ALL[round % 4];
+        let lies = spec::GemmLayout::ALL[round % 4];
         let [a, b] = draw::stored(lies, &a, &b, (m, n, k));
         let mut first: Option<Vec<u32>> = None;
         for ranks in [1, 2, 3, 5] {
@@ -277,25 +277,26 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
 /// What is stored otherwise than a kernel takes it is told, by its name and how it has to be.
 #[test]
 fn matrices_that_are_stored_otherwise_are_told() {
-    let product = |line: &str, lies: Option<spec::Layout>, a: Layout, b: Layout, by_terms: bool| {
-        let kernel = SgemmKernel::new(line.parse().expect("a line")).expect("a kernel");
-        let outcome = World::simulated(2).expect("a world").run(|rank| {
-            let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
-            let mut c = rank.alloc(&Layout::cols(5, 6))?;
-            let call = kernel.on(rank);
-            let call = if let Some(lies) = lies { call.layout(lies) } else { call };
-            let made = match by_terms {
-                true => call.launch_by_terms(&a, &b, &mut c),
-                false => call.launch(&a, &b, &mut c).map(|_| ()),
-            };
-            // The world goes on.
-            rank.barrier()?;
-            Ok(made.expect_err("it cannot be").to_string())
-        });
-        let errors = outcome.expect("all go on");
-        assert_eq!(errors[0], errors[1]);
-        errors[0].clone()
-    };
+    let product =
+        |line: &str, lies: Option<spec::GemmLayout>, a: Layout, b: Layout, by_terms: bool| {
+            let kernel = SgemmKernel::new(line.parse().expect("a line")).expect("a kernel");
+            let outcome = World::simulated(2).expect("a world").run(|rank| {
+                let (a, b) = (rank.alloc(&a)?, rank.alloc(&b)?);
+                let mut c = rank.alloc(&Layout::cols(5, 6))?;
+                let call = kernel.on(rank);
+                let call = if let Some(lies) = lies { call.layout(lies) } else { call };
+                let made = match by_terms {
+                    true => call.launch_by_terms(&a, &b, &mut c),
+                    false => call.launch(&a, &b, &mut c).map(|_| ()),
+                };
+                // The world goes on.
+                rank.barrier()?;
+                Ok(made.expect_err("it cannot be").to_string())
+            });
+            let errors = outcome.expect("all go on");
+            assert_eq!(errors[0], errors[1]);
+            errors[0].clone()
+        };
     const NT: &str = "layout: nt, tile: 16x16x8, thread: 2x2, split_k: 2, pitched";
     const TN: &str = "layout: tn, tile: 16x16x8, thread: 2x2, split_k: 2, pitched";
     let (a, b) = (Layout::rows(5, 16), Layout::cols(16, 6));
@@ -310,7 +311,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
     let error = product(NT, None, a.clone(), b.clone(), true);
     assert!(error.contains("B, whose transpose is stored (`layout`), its columns"), "{error}");
     for by_terms in [false, true] {
-        let error = product(NT, Some(spec::Layout::Tn), a.clone(), b.t(), by_terms);
+        let error = product(NT, Some(spec::GemmLayout::Tn), a.clone(), b.t(), by_terms);
         assert!(error.contains("stored as `tn`") && error.contains("stored as `nt`"), "{error}");
     }
     // What is cut within a range.
@@ -326,7 +327,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
     let errors = World::simulated(2).expect("a world").run(|rank| {
         let (a, b) = (rank.alloc(&Layout::rows(8, 8))?, rank.alloc(&Layout::rows(8, 8))?);
         let mut c = rank.alloc(&Layout::rows(8, 8))?;
-        let lies = [spec::Layout::Nn, spec::Layout::Nt][rank.number()];
+        let lies = [spec::GemmLayout::Nn, spec::GemmLayout::Nt][rank.number()];
         let made = table.on(rank).layout(lies).launch(&a, &b, &mut c);
         Ok(made.expect_err("they are at odds").to_string())
     });
@@ -340,14 +341,14 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
     const LINE: &str = "tile: 16x16x8, thread: 2x2, slices: 2";
     let (m, n, k) = (32, 48, 8);
     for (lies, of_c, is_refused) in [
-        (spec::Layout::Nn, Layout::rows(m, n), false),
-        (spec::Layout::Nt, Layout::rows(m, n), false),
-        (spec::Layout::Tn, Layout::rows(m, n), true),
-        (spec::Layout::Tt, Layout::rows(m, n), true),
-        (spec::Layout::Nn, Layout::cols(m, n), true),
-        (spec::Layout::Nt, Layout::cols(m, n), false),
-        (spec::Layout::Tn, Layout::cols(m, n), true),
-        (spec::Layout::Tt, Layout::cols(m, n), false),
+        (spec::GemmLayout::Nn, Layout::rows(m, n), false),
+        (spec::GemmLayout::Nt, Layout::rows(m, n), false),
+        (spec::GemmLayout::Tn, Layout::rows(m, n), true),
+        (spec::GemmLayout::Tt, Layout::rows(m, n), true),
+        (spec::GemmLayout::Nn, Layout::cols(m, n), true),
+        (spec::GemmLayout::Nt, Layout::cols(m, n), false),
+        (spec::GemmLayout::Tn, Layout::cols(m, n), true),
+        (spec::GemmLayout::Tt, Layout::cols(m, n), false),
     ] {
         let line: SgemmSpec = LINE.parse().expect("a line");
         let kernel = SgemmKernel::new(line.for_matrices(lies, false)).expect("a kernel");

@@ -7,7 +7,7 @@ use super::typings;
 use gemm_dsl::expr::random;
 use gemm_dsl::expr::random::Random;
 use gemm_dsl::expr::{
-    Closure, Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType,
+    Closure, ExprScope, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType,
 };
 use gemm_dsl::ir::{
     Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Ty, VerifiedKernel,
@@ -151,7 +151,7 @@ fn what_is_written_for_reductions_means_what_it_says() {
     let byte = ValueType::of(Elem::I8).expect("an integer of 64 bits");
     let long = ValueType::of(Elem::I64).expect("an integer of 64 bits");
     let word = ValueType::of(Elem::U32).expect("an integer of 64 bits");
-    let cases: [(&'static Environment, &str, Typing); 14] = [
+    let cases: [(&'static ExprScope, &str, Typing); 14] = [
         (&MAP, "|x, y| x * y", typing(Float::F64, &[double, double], Type::F64)),
         (&MAP, "|x| abs(x)", typing(Float::F64, &[double], Type::F64)),
         (&MAP, "|x| if i % 2 == 0 { x } else { 0.0 }", typing(Float::F64, &[double], Type::F64)),

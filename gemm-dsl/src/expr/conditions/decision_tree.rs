@@ -1,13 +1,13 @@
-//! The conditions of all rows as one chain of tests: `&&`, `||` and `!` are where an answer leads.
+//! The conditions of all rules as one tree of tests: `&&`, `||` and `!` are where an answer leads.
 
 use super::super::tree::{Binary, Unary};
-use super::Value;
-use super::part::{Body, Part, Waves};
+use super::ConditionValue;
+use super::node::{ConditionBlock, ConditionNode, WavesQuery};
 use crate::expr::reachability::turned;
 
-/// A test, and where each answer leads: to a step, or behind the steps to a row, and behind the rows to none.
+/// A test, and where each answer leads: to a node, or behind the nodes to a rule, and behind the rules to none.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Step {
+pub(super) struct DecisionNode {
     pub(super) test: Test,
     pub(super) yes: usize,
     pub(super) no: usize,
@@ -22,115 +22,139 @@ pub(super) enum Test {
     /// Whether what has this place is so.
     Truth(usize),
     /// How the waves of this number compare.
-    Waves(Waves, Binary, f64),
+    Waves(WavesQuery, Binary, f64),
     /// Any other condition.
-    Other(Body),
+    Other(ConditionBlock),
 }
 
-/// Where an answer leads while the steps behind it are known alone.
+/// Where an answer leads while the nodes behind it are known alone.
 #[derive(Clone, Copy)]
-enum Way {
-    Step(usize),
-    Row(usize),
+enum Next {
+    Node(usize),
+    Rule(usize),
 }
 
-/// Conditions as steps.
+/// Where the two answers of a test lead.
+#[derive(Clone, Copy)]
+struct Branches {
+    yes: Next,
+    no: Next,
+}
+
+/// Conditions as a decision tree.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Ways {
-    pub(super) steps: Vec<Step>,
-    /// Where to begin, as [`Step::yes`].
+pub(super) struct DecisionTree {
+    pub(super) nodes: Vec<DecisionNode>,
+    /// The first node, as [`DecisionNode::yes`].
     pub(super) start: usize,
     /// What stands on one side of comparisons with an integer, as `m * n`, each once.
-    pub(super) terms: Vec<Part>,
+    pub(super) terms: Vec<ConditionNode>,
 }
 
-/// Steps in the making.
+/// A decision tree that is being built.
 #[derive(Default)]
 struct Builder {
-    steps: Vec<Branch>,
-    terms: Vec<Part>,
+    nodes: Vec<(Test, Branches)>,
+    terms: Vec<ConditionNode>,
 }
 
-/// The steps of conditions.
-pub(super) fn ways(conditions: Vec<Option<Body>>) -> Ways {
-    let mut builder = Builder::default();
-    // From the last row to the first: behind a condition comes the next one.
-    let mut next = Way::Row(conditions.len());
-    for (row, condition) in conditions.into_iter().enumerate().rev() {
-        let chosen = Way::Row(row);
-        next = match condition {
-            None => chosen,
-            Some(Body { lets, value }) if lets.is_empty() => builder.way(*value, (chosen, next)),
-            Some(body) => builder.step(Test::Other(body), (chosen, next)),
+impl DecisionTree {
+    /// The tree of the conditions of all rules, in their order.
+    pub(super) fn new(conditions: Vec<Option<ConditionBlock>>) -> Self {
+        let mut builder = Builder::default();
+        // From the last rule to the first: behind a condition comes the next one.
+        let mut no = Next::Rule(conditions.len());
+        for (rule, condition) in conditions.into_iter().enumerate().rev() {
+            let yes = Next::Rule(rule);
+            no = match condition {
+                None => yes,
+                Some(ConditionBlock { lets, value }) if lets.is_empty() => {
+                    builder.truth(*value, Branches { yes, no })
+                }
+                Some(block) => builder.node(Test::Other(block), Branches { yes, no }),
+            };
+        }
+        let Builder { nodes, terms } = builder;
+        let count = nodes.len();
+        let place = |next| match next {
+            Next::Node(node) => node,
+            Next::Rule(rule) => count + rule,
         };
+        let nodes = nodes.into_iter().map(|(test, Branches { yes, no })| DecisionNode {
+            test,
+            yes: place(yes),
+            no: place(no),
+        });
+        Self { nodes: nodes.collect(), start: place(no), terms }
     }
-    let Builder { steps, terms } = builder;
-    let count = steps.len();
-    let place = |way| match way {
-        Way::Step(step) => step,
-        Way::Row(row) => count + row,
-    };
-    let steps =
-        steps.into_iter().map(|(test, yes, no)| Step { test, yes: place(yes), no: place(no) });
-    Ways { steps: steps.collect(), start: place(next), terms }
 }
-
-/// A test, and where its answers lead.
-type Branch = (Test, Way, Way);
 
 impl Builder {
-    fn step(&mut self, test: Test, (yes, no): (Way, Way)) -> Way {
-        self.steps.push((test, yes, no));
-        Way::Step(self.steps.len() - 1)
+    fn node(&mut self, test: Test, branches: Branches) -> Next {
+        self.nodes.push((test, branches));
+        Next::Node(self.nodes.len() - 1)
     }
 
-    /// The steps of a truth value; where they begin.
-    fn way(&mut self, e: Part, (yes, no): (Way, Way)) -> Way {
+    /// The first node of a truth value.
+    fn truth(&mut self, e: ConditionNode, branches: Branches) -> Next {
+        let Branches { yes, no } = branches;
         match e {
-            Part::Constant(Value::Bool(holds)) => {
+            ConditionNode::Constant(ConditionValue::Bool(holds)) => {
                 if holds {
                     yes
                 } else {
                     no
                 }
             }
-            Part::Truth(place) => self.step(Test::Truth(place), (yes, no)),
-            Part::Unary(Unary::Not, e) => self.way(*e, (no, yes)),
-            Part::Binary(Binary::And, a, b) => {
-                let b = self.way(*b, (yes, no));
-                self.way(*a, (b, no))
+            ConditionNode::Truth(place) => self.node(Test::Truth(place), branches),
+            ConditionNode::Unary(Unary::Not, e) => self.truth(*e, Branches { yes: no, no: yes }),
+            ConditionNode::Binary(Binary::And, a, b) => {
+                let yes = self.truth(*b, branches);
+                self.truth(*a, Branches { yes, no })
             }
-            Part::Binary(Binary::Or, a, b) => {
-                let b = self.way(*b, (yes, no));
-                self.way(*a, (yes, b))
+            ConditionNode::Binary(Binary::Or, a, b) => {
+                let no = self.truth(*b, branches);
+                self.truth(*a, Branches { yes, no })
             }
-            Part::Binary(op, a, b) => match (*a, *b) {
-                (Part::Waves(waves), Part::Constant(Value::Float(than))) => {
-                    self.step(Test::Waves(waves, op, than), (yes, no))
+            ConditionNode::Binary(op, a, b) => match (*a, *b) {
+                (
+                    ConditionNode::Waves(waves),
+                    ConditionNode::Constant(ConditionValue::Float(than)),
+                ) => self.node(Test::Waves(waves, op, than), branches),
+                (
+                    ConditionNode::Constant(ConditionValue::Float(than)),
+                    ConditionNode::Waves(waves),
+                ) => self.node(Test::Waves(waves, turned(op), than), branches),
+                (term, ConditionNode::Constant(ConditionValue::Int(than))) => {
+                    self.compared(term, op, than, branches)
                 }
-                (Part::Constant(Value::Float(than)), Part::Waves(waves)) => {
-                    self.step(Test::Waves(waves, turned(op), than), (yes, no))
+                (ConditionNode::Constant(ConditionValue::Int(than)), term) => {
+                    self.compared(term, turned(op), than, branches)
                 }
-                (term, Part::Constant(Value::Int(than))) => {
-                    self.compared(term, (op, than), (yes, no))
-                }
-                (Part::Constant(Value::Int(than)), term) => {
-                    self.compared(term, (turned(op), than), (yes, no))
-                }
-                (a, b) => self.other(Part::Binary(op, Box::new(a), Box::new(b)), (yes, no)),
+                (a, b) => self.other(ConditionNode::Binary(op, Box::new(a), Box::new(b)), branches),
             },
-            e => self.other(e, (yes, no)),
+            e => self.other(e, branches),
         }
     }
 
-    fn other(&mut self, e: Part, ways: (Way, Way)) -> Way {
-        self.step(Test::Other(Body { lets: Vec::new(), value: Box::new(e) }), ways)
+    fn other(&mut self, e: ConditionNode, branches: Branches) -> Next {
+        let block = ConditionBlock { lets: Vec::new(), value: Box::new(e) };
+        self.node(Test::Other(block), branches)
     }
 
     /// A comparison of an integer with a number.
-    fn compared(&mut self, term: Part, (op, than): (Binary, i128), (yes, no): (Way, Way)) -> Way {
+    fn compared(
+        &mut self,
+        term: ConditionNode,
+        op: Binary,
+        than: i128,
+        branches: Branches,
+    ) -> Next {
+        let Branches { yes, no } = branches;
         let (least, most) = match op {
-            Binary::Ne => return self.compared(term, (Binary::Eq, than), (no, yes)),
+            Binary::Ne => {
+                return self.compared(term, Binary::Eq, than, Branches { yes: no, no: yes });
+            }
             Binary::Lt => (i128::MIN, than - 1),
             Binary::Le => (i128::MIN, than),
             Binary::Gt => (than + 1, i128::MAX),
@@ -139,7 +163,7 @@ impl Builder {
             _ => unreachable!("checked: {op:?} of integers is no truth value"),
         };
         let test = match term {
-            Part::Integer(place) => {
+            ConditionNode::Integer(place) => {
                 let end = |end: i128| u64::try_from(end.min(u64::MAX.into()));
                 match (end(least.max(0)), end(most)) {
                     (Ok(least), Ok(most)) if least <= most => Test::Within(place, least, most),
@@ -148,11 +172,11 @@ impl Builder {
             }
             term => Test::Term(self.term(term), least, most),
         };
-        self.step(test, (yes, no))
+        self.node(test, branches)
     }
 
     /// The number of a term.
-    fn term(&mut self, term: Part) -> usize {
+    fn term(&mut self, term: ConditionNode) -> usize {
         self.terms.iter().position(|known| *known == term).unwrap_or_else(|| {
             self.terms.push(term);
             self.terms.len() - 1

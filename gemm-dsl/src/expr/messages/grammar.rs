@@ -3,25 +3,25 @@
 use super::names::call_of;
 use crate::error::{SpecError, clip};
 use crate::expr::tree::NodeSpan;
-use crate::expr::{Binary, Environment, Function, Type};
+use crate::expr::{Binary, ExprScope, Function, Type};
 
-pub(crate) fn no_closure(env: &Environment, at: NodeSpan) -> SpecError {
-    let Environment { key, example, meaning, .. } = env;
-    let names = if env.values.1 == 1 { "first name is" } else { "names are" };
+pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, meaning, .. } = scope;
+    let names = if scope.values.1 == 1 { "first name is" } else { "names are" };
     let message =
         format!("`{key}` takes a closure whose {names} {meaning}, as in `{key}: {example}`");
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn no_head(env: &Environment, at: NodeSpan) -> SpecError {
-    let Environment { key, example, .. } = env;
+pub(crate) fn no_head(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
     let message =
         format!("`{key}` has no values to name; write the expression alone, as in `{example}`");
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn open_head(env: &Environment, at: NodeSpan) -> SpecError {
-    let Environment { key, example, .. } = env;
+pub(crate) fn open_head(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
     let message = format!("`|` is not closed; write `|` after the names, as in `{example}`");
     SpecError::at_tokens(key, at, message)
 }
@@ -46,8 +46,8 @@ pub(crate) fn chained(key: &'static str, at: NodeSpan) -> SpecError {
     SpecError::at_tokens(key, at, "comparisons do not chain; write `a < b && b < c`".into())
 }
 
-pub(crate) fn cast(env: &Environment, at: NodeSpan, ty: &str) -> SpecError {
-    let has_f64 = env.functions().any(|function| function == Function::ToF64);
+pub(crate) fn cast(scope: &ExprScope, at: NodeSpan, ty: &str) -> SpecError {
+    let has_f64 = scope.functions().any(|function| function == Function::ToF64);
     let message = match ty {
         "f32" | "f64" if has_f64 => {
             format!("there is no `as`; a number is converted by `{ty}(…)`")
@@ -64,23 +64,23 @@ pub(crate) fn cast(env: &Environment, at: NodeSpan, ty: &str) -> SpecError {
             clip(ty)
         ),
     };
-    SpecError::at_tokens(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
-pub(crate) fn method(env: &Environment, at: NodeSpan, method: &str) -> SpecError {
-    let message = match env.function(method) {
+pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError {
+    let message = match scope.function(method) {
         Some(function) => format!("functions are not methods; write `{}`", call_of(function)),
         None => "there are no fields and methods; write a function of its operands".into(),
     };
-    SpecError::at_tokens(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
-pub(crate) fn path(env: &Environment, at: NodeSpan, last: &str) -> SpecError {
-    let message = match env.function(last) {
+pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
+    let message = match scope.function(last) {
         Some(function) => format!("there are no paths; write `{}`", call_of(function)),
         None => "there are no paths and no `::`; a name stands alone".into(),
     };
-    SpecError::at_tokens(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
@@ -148,9 +148,9 @@ pub(crate) fn annotated(key: &'static str, at: NodeSpan) -> SpecError {
     SpecError::at_tokens(key, at, "a definition has the type of its value; leave `: …` out".into())
 }
 
-pub(crate) fn annotated_parameter(env: &Environment, at: NodeSpan) -> SpecError {
-    let Environment { key, example, .. } = env;
-    let has = match &env.typing {
+pub(crate) fn annotated_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
+    let has = match &scope.typing {
         Some(typing) => format!("is {} as it stands", Type::from(typing.float).name()),
         None => "has the type of what it names".to_owned(),
     };
@@ -158,8 +158,8 @@ pub(crate) fn annotated_parameter(env: &Environment, at: NodeSpan) -> SpecError 
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn bracketed_parameter(env: &Environment, at: NodeSpan) -> SpecError {
-    let Environment { key, example, .. } = env;
+pub(crate) fn bracketed_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
     let message =
         format!("a parameter is a name alone; leave the parentheses out, as in `{example}`");
     SpecError::at_tokens(key, at, message)

@@ -2,7 +2,7 @@
 
 use crate::error::{SpecError, clip, quoted};
 use crate::expr::tree::NodeSpan;
-use crate::expr::{Environment, Function, WAVES};
+use crate::expr::{ExprScope, Function, WAVES};
 use crate::syntax::closest;
 
 /// How many values there are, in words.
@@ -10,9 +10,9 @@ fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-pub(crate) fn missing_parameter(env: &Environment, at: NodeSpan) -> SpecError {
-    let Environment { key, example, meaning, .. } = env;
-    let first = if env.values.1 == 1 { " first" } else { "" };
+pub(crate) fn missing_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, meaning, .. } = scope;
+    let first = if scope.values.1 == 1 { " first" } else { "" };
     SpecError::at_tokens(
         key,
         at,
@@ -20,8 +20,8 @@ pub(crate) fn missing_parameter(env: &Environment, at: NodeSpan) -> SpecError {
     )
 }
 
-pub(crate) fn few_values(env: &Environment, at: NodeSpan, given: usize) -> SpecError {
-    let Environment { key, example, meaning, values: (least, _), .. } = env;
+pub(crate) fn few_values(scope: &ExprScope, at: NodeSpan, given: usize) -> SpecError {
+    let ExprScope { key, example, meaning, values: (least, _), .. } = scope;
     let message = format!(
         "the closure names {}, and `{key}` has {least}: {meaning}, as in `{example}`",
         values(given)
@@ -29,8 +29,8 @@ pub(crate) fn few_values(env: &Environment, at: NodeSpan, given: usize) -> SpecE
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn many_values(env: &Environment, at: NodeSpan, given: usize) -> SpecError {
-    let Environment { key, example, meaning, values: (least, most), .. } = env;
+pub(crate) fn many_values(scope: &ExprScope, at: NodeSpan, given: usize) -> SpecError {
+    let ExprScope { key, example, meaning, values: (least, most), .. } = scope;
     let has = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let message = format!(
         "the closure names {}, and `{key}` has {has}: {meaning}, as in `{example}`; leave {} out",
@@ -44,9 +44,9 @@ pub(crate) fn many_values(env: &Environment, at: NodeSpan, given: usize) -> Spec
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn indexed_value(env: &Environment, at: NodeSpan, name: &str) -> SpecError {
-    let Environment { key, meaning, .. } = env;
-    let message = match env.operands {
+pub(crate) fn indexed_value(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let ExprScope { key, meaning, .. } = scope;
+    let message = match scope.operands {
         [] => format!("`{key}` names values, and no arrays; write `{name}` alone"),
         _ => format!(
             "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
@@ -55,8 +55,8 @@ pub(crate) fn indexed_value(env: &Environment, at: NodeSpan, name: &str) -> Spec
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn wrong_index(env: &Environment, at: NodeSpan, name: &str) -> SpecError {
-    let forms: Vec<String> = env
+pub(crate) fn wrong_index(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let forms: Vec<String> = scope
         .operands
         .iter()
         .map(|index| match index {
@@ -64,15 +64,15 @@ pub(crate) fn wrong_index(env: &Environment, at: NodeSpan, name: &str) -> SpecEr
             index => format!("`{name}[{}]`", index.join(", ")),
         })
         .collect();
-    SpecError::at_tokens(env.key, at, format!("an operand is one of {}", forms.join(", ")))
+    SpecError::at_tokens(scope.key, at, format!("an operand is one of {}", forms.join(", ")))
 }
 
-pub(crate) fn output_index(env: &Environment, at: NodeSpan, name: &str, by: &[&str]) -> SpecError {
+pub(crate) fn output_index(scope: &ExprScope, at: NodeSpan, name: &str, by: &[&str]) -> SpecError {
     let message = format!(
         "`{name}` is what the kernel writes, as it was before: write `{name}[{}]`, or use another name",
         by.join(", ")
     );
-    SpecError::at_tokens(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn reserved(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
@@ -90,8 +90,8 @@ pub(crate) fn duplicate(key: &'static str, at: NodeSpan, name: &str) -> SpecErro
     SpecError::at_tokens(key, at, format!("`{}` is defined already; use another name", clip(name)))
 }
 
-pub(crate) fn unused(env: &Environment, at: NodeSpan, name: &str, parameter: bool) -> SpecError {
-    let is_output = env.output.is_some_and(|(output, _)| output == name);
+pub(crate) fn unused(scope: &ExprScope, at: NodeSpan, name: &str, parameter: bool) -> SpecError {
+    let is_output = scope.output.is_some_and(|(output, _)| output == name);
     let name = clip(name);
     let message = match parameter {
         // By another name it would be another operand.
@@ -99,11 +99,11 @@ pub(crate) fn unused(env: &Environment, at: NodeSpan, name: &str, parameter: boo
         true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
         false => format!("`{name}` is never read; leave the definition out"),
     };
-    SpecError::at_tokens(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn unknown_name(
-    env: &Environment,
+    scope: &ExprScope,
     at: NodeSpan,
     name: &str,
     names: &[&str],
@@ -111,9 +111,9 @@ pub(crate) fn unknown_name(
 ) -> SpecError {
     let hint = if gone {
         ": the block that defines it ends before; define it outside".into()
-    } else if let Some(function) = env.function(name) {
+    } else if let Some(function) = scope.function(name) {
         format!(" and no value but a function: `{}`", call_of(function))
-    } else if name == WAVES && env.has_waves() {
+    } else if name == WAVES && scope.has_waves() {
         " and no value but a function: `waves(128x256)`".into()
     } else if matches!(name, "true" | "false") {
         "; write the condition itself".into()
@@ -125,14 +125,14 @@ pub(crate) fn unknown_name(
         format!("; there are {}", quoted(names))
     };
     SpecError::at_tokens(
-        env.key,
+        scope.key,
         at,
         format!("`{}` is no name that is known here{hint}", clip(name)),
     )
 }
 
 pub(super) fn call_of(function: Function) -> String {
-    let row = function.row();
+    let row = function.info();
     format!("{}({})", row.name, row.operands.join(", "))
 }
 
@@ -157,18 +157,18 @@ const ALIASES: &[(&str, &str)] = &[
     ("double", "f64"),
 ];
 
-pub(crate) fn unknown_function(env: &Environment, at: NodeSpan, name: &str) -> SpecError {
-    let waves = env.has_waves().then_some(WAVES);
-    let functions: Vec<&'static str> = env.functions().map(Function::name).chain(waves).collect();
+pub(crate) fn unknown_function(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let waves = scope.has_waves().then_some(WAVES);
+    let functions: Vec<&'static str> = scope.functions().map(Function::name).chain(waves).collect();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, meant)| *meant);
-    let named = alias.or(name.strip_suffix('f')).and_then(|name| env.function(name));
+    let named = alias.or(name.strip_suffix('f')).and_then(|name| scope.function(name));
     let close = closest(name, &functions);
-    let hint = match named.or_else(|| env.function(close?)) {
+    let hint = match named.or_else(|| scope.function(close?)) {
         Some(close) => format!("; did you mean `{}`?", call_of(close)),
         None if close == Some(WAVES) => "; did you mean `waves(128x256)`?".to_owned(),
         None => format!("; there are {}", quoted(&functions)),
     };
-    SpecError::at_tokens(env.key, at, format!("`{}` is no function{hint}", clip(name)))
+    SpecError::at_tokens(scope.key, at, format!("`{}` is no function{hint}", clip(name)))
 }
 
 pub(crate) fn waves(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
@@ -186,7 +186,7 @@ pub(crate) fn arity(
     function: Function,
     given: usize,
 ) -> SpecError {
-    let operands = function.row().operands;
+    let operands = function.info().operands;
     let s = if operands.len() == 1 { "" } else { "s" };
     let message = format!(
         "`{}` takes {} operand{s}, not {given}: `{}`",

@@ -3,7 +3,7 @@
 use crate::error::{SpecError, clip};
 use crate::expr::suggestion::{chosen, compared, converted};
 use crate::expr::tree::NodeSpan;
-use crate::expr::{Binary, Environment, Float, Function, Node, Type, Typing, Unary};
+use crate::expr::{Binary, ExprScope, Float, Function, Node, Type, Typing, Unary};
 
 /// An operand of another type than `wanted`, a float.
 pub(crate) fn wrong_argument(
@@ -12,10 +12,10 @@ pub(crate) fn wrong_argument(
     function: Function,
     (found, wanted): (Type, Float),
     text: &str,
-    remedy: &str,
+    suggestion: &str,
 ) -> SpecError {
     let message = format!(
-        "`{}` takes {} here, and `{}` is {}; write `{remedy}`",
+        "`{}` takes {} here, and `{}` is {}; write `{suggestion}`",
         function.name(),
         Type::from(wanted).name(),
         clip(text),
@@ -28,10 +28,11 @@ pub(crate) fn truth_argument(
     key: &'static str,
     at: NodeSpan,
     function: Function,
-    remedy: &str,
+    suggestion: &str,
 ) -> SpecError {
     let name = function.name();
-    let message = format!("`{name}` takes a number, and this is a truth value; write `{remedy}`");
+    let message =
+        format!("`{name}` takes a number, and this is a truth value; write `{suggestion}`");
     SpecError::at_tokens(key, at, message)
 }
 
@@ -45,13 +46,14 @@ pub(crate) fn single_only(
 ) -> SpecError {
     let (name, text) = (function.name(), clip(text));
     let single = format!("{name}(f32({text}))");
-    let remedy = to.map_or(single.clone(), |to| format!("{}({single})", to.name()));
-    let message = format!("`{name}` is of an f32 alone, and `{text}` is an f64; write `{remedy}`");
+    let suggestion = to.map_or(single.clone(), |to| format!("{}({single})", to.name()));
+    let message =
+        format!("`{name}` is of an f32 alone, and `{text}` is an f64; write `{suggestion}`");
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn converted_already(env: &Environment, at: NodeSpan, to: Float) -> SpecError {
-    let others = match (to, env.function(Float::F64.name())) {
+pub(crate) fn converted_already(scope: &ExprScope, at: NodeSpan, to: Float) -> SpecError {
+    let others = match (to, scope.function(Float::F64.name())) {
         (_, None) => "an integer",
         (Float::F32, _) => "an integer or an f64",
         (Float::F64, _) => "an integer or an f32",
@@ -59,7 +61,7 @@ pub(crate) fn converted_already(env: &Environment, at: NodeSpan, to: Float) -> S
     let name = to.name();
     let message =
         format!("`{name}` converts {others}, and this is an {name} already; leave `{name}(…)` out");
-    SpecError::at_tokens(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn mixed(
@@ -68,7 +70,7 @@ pub(crate) fn mixed(
     op: Binary,
     (found, other): (Type, Float),
     text: &str,
-    remedy: &str,
+    suggestion: &str,
 ) -> SpecError {
     let found = match found {
         Type::Int => "integer",
@@ -78,7 +80,7 @@ pub(crate) fn mixed(
     };
     let message = format!(
         "`{}` stands between {} and the {found} `{}`, and nothing is converted by itself; \
-         write `{remedy}`",
+         write `{suggestion}`",
         op.sign(),
         Type::from(other).name(),
         clip(text),
@@ -86,12 +88,12 @@ pub(crate) fn mixed(
     SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn truth(key: &'static str, at: NodeSpan, op: Binary, remedy: &str) -> SpecError {
+pub(crate) fn truth(key: &'static str, at: NodeSpan, op: Binary, suggestion: &str) -> SpecError {
     let message = match op {
         Binary::Eq | Binary::Ne => {
             format!("`{}` compares numbers, not truth values; use `&&`, `||` and `!`", op.sign())
         }
-        _ => format!("`{}` takes numbers, not truth values; write `{remedy}`", op.sign()),
+        _ => format!("`{}` takes numbers, not truth values; write `{suggestion}`", op.sign()),
     };
     SpecError::at_tokens(key, at, message)
 }
@@ -171,49 +173,50 @@ pub(crate) fn arms(
     key: &'static str,
     at: NodeSpan,
     (yes, no): (Type, Type),
-    remedy: Option<String>,
+    suggestion: Option<String>,
 ) -> SpecError {
-    let remedy = match remedy {
-        Some(remedy) => format!("write `{remedy}`"),
+    let suggestion = match suggestion {
+        Some(suggestion) => format!("write `{suggestion}`"),
         None => "let both have one type".into(),
     };
-    let message = format!("one arm of `if` is {}, the other {}; {remedy}", yes.name(), no.name());
+    let message =
+        format!("one arm of `if` is {}, the other {}; {suggestion}", yes.name(), no.name());
     SpecError::at_tokens(key, at, message)
 }
 
 pub(crate) fn wrong_result(
-    env: &Environment,
+    scope: &ExprScope,
     typing: &Typing,
     value: &Node,
     found: Type,
 ) -> SpecError {
     let wanted = typing.result;
     let write = |to| format!("write `{}`", converted(value, to, typing));
-    let remedy = match (wanted, found) {
+    let suggestion = match (wanted, found) {
         (Type::F32, Type::Int | Type::F64) => write(Float::F32),
         (Type::F64, Type::Int | Type::F32) => write(Float::F64),
         (Type::Int, Type::F32 | Type::F64) => "nothing is converted to an integer".into(),
         (Type::Bool, found) => format!("compare it, as in `{}`", compared('x', found, ">", typing)),
         (wanted, _) => format!("write `{}`", chosen(wanted, typing)),
     };
-    let (key, wanted, found) = (env.key, wanted.name(), found.name());
+    let (key, wanted, found) = (scope.key, wanted.name(), found.name());
     SpecError::at_tokens(
         key,
         value.at,
-        format!("`{key}` gives {wanted}, and this is {found}; {remedy}"),
+        format!("`{key}` gives {wanted}, and this is {found}; {suggestion}"),
     )
 }
 
 pub(crate) fn overflow(key: &'static str, at: NodeSpan, typing: &Typing) -> SpecError {
-    let remedy = match typing.result {
+    let suggestion = match typing.result {
         Type::Int => "limit its parts first, as in `clamp(x, -1000, 1000)`".to_owned(),
         _ => format!("convert its parts by `{}(…)` first", typing.float.name()),
     };
-    SpecError::at_tokens(key, at, format!("the integer may leave 64 bits; {remedy}"))
+    SpecError::at_tokens(key, at, format!("the integer may leave 64 bits; {suggestion}"))
 }
 
 pub(crate) fn by_zero(
-    env: &Environment,
+    scope: &ExprScope,
     at: NodeSpan,
     op: Binary,
     divisor: &str,
@@ -224,7 +227,7 @@ pub(crate) fn by_zero(
     let never = || "divide by what is never 0, such as `max(abs(x), 1)`".to_owned();
     let convert = match typing.result {
         Type::Int => Some(never()),
-        _ if !env.has_floats() => None,
+        _ if !scope.has_floats() => None,
         _ => Some(format!("convert both by `{}(…)`", typing.float.name())),
     };
     // Nothing is changed but the 0.
@@ -233,14 +236,14 @@ pub(crate) fn by_zero(
         (..=-1, 0) => Some(format!("write `min({divisor}, -1)`")),
         _ => None,
     };
-    let remedy = match (write, convert) {
+    let suggestion = match (write, convert) {
         (Some(write), Some(convert)) => format!("{write}, or {convert}"),
         (write, convert) => write.or(convert).unwrap_or_else(never),
     };
     SpecError::at_tokens(
-        env.key,
+        scope.key,
         at,
-        format!("the right side of `{}` may be 0; {remedy}", op.sign()),
+        format!("the right side of `{}` may be 0; {suggestion}", op.sign()),
     )
 }
 

@@ -1,17 +1,17 @@
 //! Expressions, from the loosest operator to numbers, names and calls.
 
-use super::{MAX_DEPTH, Parser, Read};
+use super::{MAX_DEPTH, ParseResult, Parser};
 use crate::expr::lexeme::Lexeme;
 use crate::expr::messages;
 use crate::expr::scope::{KEYWORDS, WAVES};
 use crate::expr::tree::NodeSpan;
-use crate::expr::tree::{Binary, Block, Level, Node, NodeKind, Unary};
+use crate::expr::tree::{Binary, Block, Node, NodeKind, Precedence, Unary};
 
 /// How many numbers, names, operators and calls an expression may have.
 const MAX_PARTS: usize = 1024;
 
 impl Parser<'_> {
-    fn part(&mut self) -> Read<()> {
+    fn part(&mut self) -> ParseResult<()> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
             return Err(messages::too_long(self.key(), self.here(), MAX_PARTS));
@@ -19,13 +19,13 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn expression(&mut self, depth: usize) -> Read<Node> {
-        self.binary(Level::Or, depth)
+    pub(super) fn expression(&mut self, depth: usize) -> ParseResult<Node> {
+        self.binary(Precedence::Or, depth)
     }
 
     /// Operators of this level and tighter.
-    fn binary(&mut self, level: Level, depth: usize) -> Read<Node> {
-        if level == Level::Unary {
+    fn binary(&mut self, level: Precedence, depth: usize) -> ParseResult<Node> {
+        if level == Precedence::Unary {
             return self.unary(depth);
         }
         let mut left = self.binary(level.above(), depth)?;
@@ -66,7 +66,7 @@ impl Parser<'_> {
         Binary::ALL.iter().find(|op| op.sign() == single).map(|op| (*op, 1))
     }
 
-    fn unary(&mut self, depth: usize) -> Read<Node> {
+    fn unary(&mut self, depth: usize) -> ParseResult<Node> {
         if depth > MAX_DEPTH {
             return Err(messages::too_deep(self.key(), self.here(), MAX_DEPTH));
         }
@@ -83,14 +83,14 @@ impl Parser<'_> {
         Ok(Node { kind: NodeKind::Unary(op, Box::new(e)), at })
     }
 
-    fn primary(&mut self, depth: usize) -> Read<Node> {
+    fn primary(&mut self, depth: usize) -> ParseResult<Node> {
         let at = self.here();
         self.part()?;
         let nothing =
             |p: &Self| messages::expected(p.key(), at, "a number, a name or `(`", &p.found());
         match self.peek() {
             Some(Lexeme::Literal(text)) => {
-                let kind = crate::expr::literal::read(self.env, at, text)?;
+                let kind = crate::expr::literal::read(self.scope, at, text)?;
                 self.at += 1;
                 Ok(Node { kind, at })
             }
@@ -119,7 +119,7 @@ impl Parser<'_> {
     }
 
     /// `if condition { yes } else { no }`
-    fn choice(&mut self, depth: usize) -> Read<Node> {
+    fn choice(&mut self, depth: usize) -> ParseResult<Node> {
         let at = self.here();
         self.at += 1;
         let cond = self.expression(depth + 1)?;
@@ -144,14 +144,14 @@ impl Parser<'_> {
         Ok(Node { kind: NodeKind::If(Box::new(cond), Box::new(yes), Box::new(no)), at: at.to(end) })
     }
 
-    fn call(&mut self, name: &str, at: NodeSpan, depth: usize) -> Read<Node> {
+    fn call(&mut self, name: &str, at: NodeSpan, depth: usize) -> ParseResult<Node> {
         self.at += 1;
-        if name == WAVES && self.env.has_waves() {
+        if name == WAVES && self.scope.has_waves() {
             return self.waves(at);
         }
         // Of `wave(64x64)` the name is wrong, and not the tile.
-        if self.env.has_waves() && self.env.function(name).is_none() {
-            return Err(messages::unknown_function(self.env, at, name));
+        if self.scope.has_waves() && self.scope.function(name).is_none() {
+            return Err(messages::unknown_function(self.scope, at, name));
         }
         let mut args = Vec::new();
         while !matches!(self.peek(), Some(Lexeme::Close(')'))) {
@@ -164,10 +164,10 @@ impl Parser<'_> {
         }
         let whole = at.to(self.here());
         self.at += 1;
-        let Some(function) = self.env.function(name) else {
-            return Err(messages::unknown_function(self.env, at, name));
+        let Some(function) = self.scope.function(name) else {
+            return Err(messages::unknown_function(self.scope, at, name));
         };
-        let operands = function.row().operands;
+        let operands = function.info().operands;
         if operands.len() != args.len() {
             return Err(messages::arity(self.key(), whole, function, args.len()));
         }
@@ -175,7 +175,7 @@ impl Parser<'_> {
     }
 
     /// The tile of `waves(128x256)`, whose bracket is open.
-    fn waves(&mut self, start: NodeSpan) -> Read<Node> {
+    fn waves(&mut self, start: NodeSpan) -> ParseResult<Node> {
         let at = self.here();
         let side = |text: &str| {
             let is_plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');

@@ -3,32 +3,32 @@
 
 use crate::expr::check::range_of;
 use crate::expr::random::Random;
-use crate::expr::range::Range;
+use crate::expr::range::IntRange;
 use crate::expr::tree::NodeSpan;
-use crate::expr::{Binary, Block, Environment, Function, Node, NodeKind, Unary};
+use crate::expr::{Binary, Block, ExprScope, Function, Node, NodeKind, Unary};
 use proptest::prelude::*;
 
 /// Integers of small ranges, which are enumerated.
 static NAMES: [&str; 3] = ["a", "b", "c"];
-static ENV: Environment = Environment {
+static ENV: ExprScope = ExprScope {
     key: "integers",
     values: (0, 0),
     meaning: "nothing",
     lent: None,
     operands: &[],
     output: None,
-    integers: &[("a", Range::INDEX), ("b", Range::INDEX), ("c", Range::INDEX)],
-    host: None,
+    integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
+    conditions: None,
     typing: None,
     example: "a + b",
 };
 
 type Ranges = [(i64, i64); 3];
 
-fn known(ranges: Ranges) -> [(&'static str, Range); 3] {
+fn known(ranges: Ranges) -> [(&'static str, IntRange); 3] {
     let mut names = NAMES.into_iter();
     ranges.map(|(least, most)| {
-        let range = Range { least: least.into(), most: most.into() };
+        let range = IntRange { least: least.into(), most: most.into() };
         (names.next().unwrap_or(""), range)
     })
 }

@@ -6,7 +6,7 @@ use super::problem::Problem;
 use crate::expr::Lowered;
 use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::plan::SgemmPlan;
-use crate::spec::{Named, SgemmSpec};
+use crate::spec::{EpilogueInput, SgemmSpec};
 
 /// What becomes of a sum before it is stored.
 pub(super) struct Finish<'p> {
@@ -45,8 +45,8 @@ impl<'p> Finish<'p> {
         });
         let closure = plan.epilogue().map(|epilogue| {
             let taken = epilogue.named().map(|(param, named)| match named {
-                Named::Output => operands.nth(C),
-                Named::Operand(_) => operands.nth(&param.name),
+                EpilogueInput::Output => operands.nth(C),
+                EpilogueInput::Operand(_) => operands.nth(&param.name),
             });
             (epilogue.closure().lower(k), taken.collect())
         });

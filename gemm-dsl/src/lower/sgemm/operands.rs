@@ -7,7 +7,7 @@ use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, joined,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{Along, SgemmOperand, SgemmSpec, Slot};
+use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
 /// What is read beside the sums, as far as a thread has read it: the spec's operands in their order, then C.
 #[derive(Clone)]
@@ -68,12 +68,12 @@ impl Operands {
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() == 4);
         let declared = spec.operands().into_iter().map(|operand| {
             let (value, own) = match operand.slot {
-                Slot::Number(nth) => {
+                ArgSlot::Number(nth) => {
                     let number = k.scalar(&operand.name, Ty::F32, Source::Argument(nth));
                     k.named_by_user();
                     (Value::Number(number), String::new())
                 }
-                Slot::Array(nth) => {
+                ArgSlot::Array(nth) => {
                     let value = array(k, (spec, problem), &operand, (nth, vectors));
                     (value, called("own", &operand.name, nth))
                 }
@@ -211,7 +211,7 @@ impl Held {
 fn array(
     k: &mut KernelBuilder,
     (spec, problem): (&SgemmSpec, &Problem),
-    operand: &SgemmOperand,
+    operand: &EpilogueArg,
     (nth, vectors): (usize, bool),
 ) -> Value {
     let (name, of) = (&*operand.name, Operand::Input(nth));

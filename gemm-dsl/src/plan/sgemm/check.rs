@@ -11,7 +11,7 @@ use super::MAX_SPLIT;
 use super::tensor::TensorDraft;
 use super::tiled::{Draft, shared};
 use crate::plan::{Faults, check_name};
-use crate::spec::{Arith, Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Tile};
+use crate::spec::{Arith, Epilogue, Fragment, GemmLayout, Order, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
@@ -100,12 +100,12 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
 
 fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
     match spec.split_k {
-        Split::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
+        SplitK::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
             messages::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
         }),
-        Split::Auto => {}
+        SplitK::Auto => {}
     }
-    let once = !spec.stream_k || spec.split_k == Split::Ranges(1);
+    let once = !spec.stream_k || spec.split_k == SplitK::Ranges(1);
     faults.require(once, messages::shared_twice);
 }
 
@@ -134,7 +134,7 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
 }
 
 fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
-    let acts = !spec.transpose || spec.layout != Layout::Tn;
+    let acts = !spec.transpose || spec.layout != GemmLayout::Tn;
     faults.require(acts, messages::transpose_of_nothing);
 }
 

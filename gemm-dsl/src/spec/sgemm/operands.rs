@@ -1,7 +1,7 @@
 //! What a GEMM takes beside its matrices.
 
 use super::SgemmSpec;
-use crate::spec::epilogue::{Along, Epilogue, Named, SgemmOperand, Slot};
+use crate::spec::epilogue::{Along, ArgSlot, Epilogue, EpilogueArg, EpilogueInput};
 use std::borrow::Cow;
 
 impl SgemmSpec {
@@ -17,21 +17,21 @@ impl SgemmSpec {
 
     /// What the caller gives beside A, B and C, in this order: `alpha` and `beta` of a `scaled` product,
     /// then what the epilogue names, but for C itself.
-    pub fn operands(&self) -> Vec<SgemmOperand> {
+    pub fn operands(&self) -> Vec<EpilogueArg> {
         let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
         let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
         let named = self.epilogue.iter().flat_map(Epilogue::named);
         let named = named.filter_map(|(param, named)| match named {
-            Named::Output => None,
-            Named::Operand(along) => Some((param.name.clone().into(), along)),
+            EpilogueInput::Output => None,
+            EpilogueInput::Operand(along) => Some((param.name.clone().into(), along)),
         });
         let (mut arrays, mut numbers) = (Self::MATRICES.., 0..);
         let placed = factors.chain(named).map(|(name, along)| {
             let slot = match along {
-                Along::Nothing => numbers.next().map(Slot::Number),
-                Along::N | Along::M | Along::Mn => arrays.next().map(Slot::Array),
+                Along::Nothing => numbers.next().map(ArgSlot::Number),
+                Along::N | Along::M | Along::Mn => arrays.next().map(ArgSlot::Array),
             };
-            slot.map(|slot| SgemmOperand { name, along, slot })
+            slot.map(|slot| EpilogueArg { name, along, slot })
         });
         placed.flatten().collect()
     }
@@ -48,7 +48,7 @@ impl SgemmSpec {
 
     /// Whether the epilogue names C.
     pub fn names_c(&self) -> bool {
-        let named = |epilogue: &Epilogue| epilogue.named().any(|(_, n)| n == Named::Output);
+        let named = |epilogue: &Epilogue| epilogue.named().any(|(_, n)| n == EpilogueInput::Output);
         self.epilogue.as_ref().is_some_and(named)
     }
 }
@@ -65,13 +65,13 @@ mod tests {
         let operands = spec.operands().into_iter();
         let slots: Vec<_> = operands.map(|operand| (operand.to_string(), operand.slot)).collect();
         let expected = [
-            ("alpha", Slot::Number(0)),
-            ("beta", Slot::Number(1)),
-            ("x[n]", Slot::Array(2)),
-            ("y", Slot::Number(2)),
-            ("z[m]", Slot::Array(3)),
-            ("w[m, n]", Slot::Array(4)),
-            ("v", Slot::Number(3)),
+            ("alpha", ArgSlot::Number(0)),
+            ("beta", ArgSlot::Number(1)),
+            ("x[n]", ArgSlot::Array(2)),
+            ("y", ArgSlot::Number(2)),
+            ("z[m]", ArgSlot::Array(3)),
+            ("w[m, n]", ArgSlot::Array(4)),
+            ("v", ArgSlot::Number(3)),
         ];
         assert_eq!(slots, expected.map(|(name, slot)| (name.to_owned(), slot)));
     }

@@ -1,6 +1,6 @@
 //! The values of the keys of a GEMM.
 
-use crate::spec::table::{Datum, Kind, Value, words};
+use crate::spec::table::{Datum, KeyKind, KeyValue, words};
 use std::fmt;
 
 words! {
@@ -45,7 +45,7 @@ words! {
 words! {
     /// How A and B lie in memory, a letter for each: `n` row by row, `t` column by column, which is the
     /// transpose row by row.
-    Layout {
+    GemmLayout {
         /// Memory holds A, M x K, and B, K x N.
         Nn = "nn",
         /// A, and the transpose of B, N x K.
@@ -57,7 +57,7 @@ words! {
     }
 }
 
-impl Layout {
+impl GemmLayout {
     /// That of A and B that lie column by column, or do not.
     pub fn of(by_column: [bool; 2]) -> Self {
         match by_column {
@@ -70,12 +70,12 @@ impl Layout {
 
     /// Whether A lies column by column: its neighbours along M, not along K.
     pub fn transposes_a(self) -> bool {
-        matches!(self, Layout::Tn | Layout::Tt)
+        matches!(self, GemmLayout::Tn | GemmLayout::Tt)
     }
 
     /// Whether B lies column by column: its neighbours along K, not along N.
     pub fn transposes_b(self) -> bool {
-        matches!(self, Layout::Nt | Layout::Tt)
+        matches!(self, GemmLayout::Nt | GemmLayout::Tt)
     }
 }
 
@@ -122,24 +122,24 @@ words! {
 
 /// How many ranges of K blocks of their own sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Split {
+pub enum SplitK {
     /// So many, or fewer where K has fewer tiles.
     Ranges(u32),
     /// As many as the launch finds best for its extents and the device.
     Auto,
 }
 
-impl Split {
+impl SplitK {
     const AUTO: &str = "auto";
 }
 
-impl From<u32> for Split {
+impl From<u32> for SplitK {
     fn from(ranges: u32) -> Self {
         Self::Ranges(ranges)
     }
 }
 
-impl fmt::Display for Split {
+impl fmt::Display for SplitK {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ranges(ranges) => ranges.fmt(f),
@@ -148,8 +148,8 @@ impl fmt::Display for Split {
     }
 }
 
-impl Value for Split {
-    const KIND: Kind = Kind::NumberOr(Self::AUTO);
+impl KeyValue for SplitK {
+    const KIND: KeyKind = KeyKind::NumberOr(Self::AUTO);
     fn text(&self) -> String {
         self.to_string()
     }

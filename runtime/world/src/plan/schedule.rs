@@ -185,7 +185,7 @@ impl Exchange {
 
 impl Side {
     /// Whether the transpose of it is stored, as a kernel's `layout` says.
-    pub fn is_transposed(self, layout: spec::Layout) -> bool {
+    pub fn is_transposed(self, layout: spec::GemmLayout) -> bool {
         match self {
             Self::A => layout.transposes_a(),
             Self::B => layout.transposes_b(),

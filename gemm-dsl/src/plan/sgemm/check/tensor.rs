@@ -8,7 +8,7 @@ use super::{matrix, resources as of_block};
 use crate::error::SpecError;
 use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
 use crate::plan::Faults;
-use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
+use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 
 /// Keys of how other kernels bring their tiles, or share them.
@@ -61,7 +61,7 @@ pub(super) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         let most = CLUSTER_BLOCKS;
         let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
         faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile, most));
-        let alone = spec.split_k == Split::Ranges(1);
+        let alone = spec.split_k == SplitK::Ranges(1);
         faults.require(alone, messages::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };
