@@ -9,7 +9,7 @@ use gemm_examples::least::Least;
 use gemm_examples::sample::{self, Ran};
 use gemm_examples::show::percent;
 use gemm_runtime::watch::Watch;
-use gemm_runtime::{Compiled, Counters, Device, Simulation};
+use gemm_runtime::{Counters, Device, SassCounters, Simulation};
 use std::sync::Arc;
 
 /// Wasted shares that are worth a word.
@@ -71,7 +71,7 @@ fn counted(
 /// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
 fn count(
     shape: String,
-    (c, compiled): (&Counters, &Compiled),
+    (c, compiled): (&Counters, &SassCounters),
     (flops, bits): (f64, Option<u32>),
     bytes: u64,
 ) -> Counted {
@@ -115,7 +115,7 @@ fn sectors(c: &Counters) -> String {
 
 /// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
 /// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
-fn asked((c, compiled): (&Counters, &Compiled), bits: Option<u32>, bytes: u64) -> Vec<String> {
+fn asked((c, compiled): (&Counters, &SassCounters), bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));

@@ -34,7 +34,7 @@ macro_rules! facts {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
             $($field: $ty,)*
-            $($(pub(super) $decided: Decided<$decided_ty>,)*)?
+            $($(pub(in crate::plan) $decided: Decided<$decided_ty>,)*)?
         }
 
         impl $name {

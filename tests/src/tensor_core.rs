@@ -2,10 +2,10 @@
 
 use crate::random::Random;
 use gemm_dsl::ir::{
-    Access, DecodedNumber as Argument, Elem, Expr, For, Geometry, KernelBuilder, Mma, Special,
-    Unroll, VerifiedKernel,
+    Access, Elem, Expr, For, Geometry, KernelBuilder, Mma, Operand as Argument, Special, Unroll,
+    VerifiedKernel,
 };
-use gemm_dsl::target::tensor_core::{DecodedNumber, Format, Rules};
+use gemm_dsl::target::tensor_core::{Format, MmaOperand, Rules};
 use gemm_sim::{Buffer, Counters, SimError};
 use std::fmt::{self, Write};
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl Tile {
     /// What the rules say of it, row by row.
     pub fn multiplied(&self, rules: Rules) -> Vec<u32> {
         let [_, n, k] = self.extents;
-        let decoded = |words: &[u32]| -> Vec<DecodedNumber> {
+        let decoded = |words: &[u32]| -> Vec<MmaOperand> {
             words.iter().map(|word| self.format.decode(*word)).collect()
         };
         let (a, b) = (decoded(&self.a), decoded(&self.b));

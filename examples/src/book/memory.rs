@@ -7,7 +7,7 @@ use crate::change::number;
 use crate::cli::Failure;
 use crate::least::Given;
 use gemm_draw::compiled::{metric, quantities};
-use gemm_runtime::Compiled;
+use gemm_runtime::SassCounters;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -90,7 +90,7 @@ pub struct Asked {
 
 impl Asked {
     /// A count of the text, for which these stand as compiled; for nothing where there are none.
-    fn new(text: u64, counts: &Compiled, names: &[&str]) -> Self {
+    fn new(text: u64, counts: &SassCounters, names: &[&str]) -> Self {
         let known: Option<u64> = quantities(names).iter().map(|of| (of.of)(counts)).sum();
         Self { text, compiled: known.filter(|_| !names.is_empty()) }
     }

@@ -157,8 +157,8 @@ impl<S: TableFamily, E> Table<S, E> {
         }
     }
 
-    /// The rows.
-    pub(crate) fn rows(&self) -> &[Rule<S>] {
+    /// The rules.
+    pub(crate) fn rules(&self) -> &[Rule<S>] {
         self.read().table.rules()
     }
 

@@ -3,8 +3,8 @@
 
 use crate::book::owners::moved::elements_of;
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::fault::{Earlier, Fault, FaultKind, Position};
-use gemm_runtime::watch::{Accessed, Event, Kind, Pattern, Trace, What};
+use gemm_runtime::fault::{EarlierAccess, Fault, FaultKind, Position};
+use gemm_runtime::watch::{AccessEvent, Event, EventKind, Kind, Pattern, Trace};
 
 /// A thread's number in its block.
 pub(super) fn number(kernel: &Kernel, (x, y): (u32, u32)) -> u32 {
@@ -74,7 +74,7 @@ fn accessed(kind: &FaultKind) -> Option<(&Position, bool)> {
 }
 
 /// The access that a fault says is not ordered with its own.
-fn earlier(kind: &FaultKind) -> Option<&Earlier> {
+fn earlier(kind: &FaultKind) -> Option<&EarlierAccess> {
     match kind {
         FaultKind::Race { earlier, .. } | FaultKind::CopyNotAwaited { earlier, .. } => {
             Some(earlier)
@@ -91,7 +91,8 @@ impl<'t> Story<'t> {
         let mut touches: Vec<Touch<'t>> = made.collect();
         if let Some(refused) = &fault.refused {
             // Behind it nothing was done.
-            let is_it = |event: &&Event| event.what == What::Refused && event.warp == thread / 32;
+            let is_it =
+                |event: &&Event| event.what == EventKind::Refused && event.warp == thread / 32;
             let event = trace.events.iter().rfind(is_it)?;
             let (kind, threads) = (refused.kind, vec![thread]);
             touches.push(Touch { event, kind, threads, thread, pattern: None });
@@ -121,7 +122,7 @@ impl<'t> Story<'t> {
 
 impl<'t> Touch<'t> {
     /// An access, if some lane of it touches the element.
-    fn of(kernel: &Kernel, about: &About, access: &Accessed<'t>) -> Option<Self> {
+    fn of(kernel: &Kernel, about: &About, access: &AccessEvent<'t>) -> Option<Self> {
         let pattern = access.pattern;
         let element = about.element.filter(|_| pattern.buffer == about.buffer)?;
         let elements = elements_of(access, kernel.buffers[pattern.buffer].elem.size());

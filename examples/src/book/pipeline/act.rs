@@ -1,7 +1,7 @@
 //! What an event of a warp is, as far as copies and multiply-adds go.
 
-use gemm_dsl::ir::{Buffer, Kernel, Layout, MbarrierOp, Space, Stmt, WgmmaSync};
-use gemm_runtime::watch::{Event, Kind, Trace, What};
+use gemm_dsl::ir::{Buffer, BufferLayout, Kernel, MbarrierOp, Space, Stmt, WgmmaSync};
+use gemm_runtime::watch::{Event, EventKind, Kind, Trace};
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub(in crate::book) struct Ring {
 impl Ring {
     pub(in crate::book) fn of(kernel: &Kernel) -> Self {
         let stacked = |buffer: &Buffer| {
-            matches!(&buffer.layout, Layout::Array { order, .. } if order.len() > 2 && order[0] == 0)
+            matches!(&buffer.layout, BufferLayout::Array { order, .. } if order.len() > 2 && order[0] == 0)
                 && buffer.space == Space::Shared
         };
         // A ring has tiles of A and of B: what a single array stacks is something else.
@@ -94,7 +94,7 @@ pub(in crate::book) fn all(
     let statements = kernel.statements();
     let of = |(number, event): (usize, &&Event)| {
         let (act, slot) = match &event.what {
-            What::Access { pattern, first, .. } => {
+            EventKind::Access { pattern, first, .. } => {
                 let pattern = &trace.patterns[*pattern as usize];
                 let act = match (kernel.buffers[pattern.buffer].space, pattern.kind) {
                     (Space::Global, Kind::Load) => Act::Load,
@@ -109,8 +109,10 @@ pub(in crate::book) fn all(
                 };
                 (act, ring.slot(pattern.buffer, *first))
             }
-            What::Statement => (statement(kernel, statements.get(event.stmt as usize)?)?, None),
-            What::Refused => return None,
+            EventKind::Statement => {
+                (statement(kernel, statements.get(event.stmt as usize)?)?, None)
+            }
+            EventKind::Refused => return None,
         };
         Some(Acted { act, slot, executed: event.executed, event: number })
     };

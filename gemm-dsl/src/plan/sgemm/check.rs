@@ -1,15 +1,12 @@
 //! What a matrix product must satisfy; the list stands in the documentation of the parent module.
 
-mod direct;
-mod matrix;
-mod messages;
-mod resources;
-mod tensor;
+pub(super) mod messages;
+pub(super) mod resources;
 
-use super::Axis;
 use super::MAX_SPLIT;
-use super::tensor::TensorDraft;
-use super::tiled::{Draft, shared};
+use super::{Axis, direct, mma, wgmma};
+use crate::plan::sgemm::simt::tiled::{Draft, shared};
+use crate::plan::sgemm::wgmma::TensorDraft;
 use crate::plan::{Faults, check_name};
 use crate::spec::{Arith, Epilogue, Fragment, GemmLayout, Order, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, WARP};
@@ -37,13 +34,13 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
     faults.check_acting(spec);
-    direct::acting(spec, faults);
-    matrix::acting(spec, faults);
+    direct::check::acting(spec, faults);
+    mma::check::acting(spec, faults);
     if let Some(tile) = spec.tile.filter(|_| spec.is_wgmma()) {
-        tensor::acting(spec, faults);
-        tensor::of_tile(spec, tile, faults);
+        wgmma::check::acting(spec, faults);
+        wgmma::check::of_tile(spec, tile, faults);
         resources::extents(spec, faults);
-        return tensor::geometry(spec, tile, faults).map(Geometry::Tensor);
+        return wgmma::check::geometry(spec, tile, faults).map(Geometry::Tensor);
     }
     products_of_batch(spec, faults);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
@@ -52,7 +49,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
         acts_on_layout(spec, faults);
         swizzle_of_rows(spec, tile, faults);
         acts_on_thread(spec, faults);
-        matrix::of_tile(spec, tile, faults);
+        mma::check::of_tile(spec, tile, faults);
         thread_divides(spec, tile, faults);
         warp_divides(spec, tile, faults);
         steps_of_tile(spec, tile, faults);
@@ -67,7 +64,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
     resources::extents(spec, faults);
     if let (Some(tile), Some(draft)) = (spec.tile, &draft) {
         resources::vectors(spec, tile, draft, faults);
-        matrix::loads(spec, draft, faults);
+        mma::check::loads(spec, draft, faults);
     }
     draft.map(Geometry::Tiled)
 }

@@ -1,6 +1,6 @@
 //! What can be wrong with a matrix product.
 
-pub(super) mod resources;
+pub(in crate::plan::sgemm) mod resources;
 
 use crate::error::SpecError;
 use crate::expr::ClosureParam;

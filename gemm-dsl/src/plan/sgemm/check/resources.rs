@@ -1,12 +1,12 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
 use super::super::MAX_EXTENT;
-use super::super::budget::{Registers, SharedSum, blocks_by_shared};
-use super::super::tiled::Draft;
-use super::direct;
 use super::messages::resources as messages;
 use crate::error::SpecError;
 use crate::plan::Faults;
+use crate::plan::sgemm::direct;
+use crate::plan::sgemm::shared_memory::{Registers, SharedSum, blocks_by_shared};
+use crate::plan::sgemm::simt::tiled::Draft;
 use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
@@ -93,18 +93,22 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
             let of_product = u64::from(tile.m / thread.m) * u64::from(tile.n / thread.n);
             of_product.saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
         }
-        None => direct::threads(spec),
+        None => direct::check::threads(spec),
     }
 }
 
 /// No multiprocessor holds more blocks than so many.
-pub(super) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
+pub(in crate::plan::sgemm) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
     let blocks = spec.blocks_per_sm;
     faults.require(blocks <= LARGEST.blocks, || messages::resident_blocks(blocks));
 }
 
 /// The same of the threads of all blocks.
-pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
+pub(in crate::plan::sgemm) fn resident_threads(
+    spec: &SgemmSpec,
+    threads: u64,
+    faults: &mut Faults,
+) {
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.blocks_per_sm;
         faults.require(u64::from(blocks) * threads <= LARGEST.threads.into(), || {
@@ -114,7 +118,11 @@ pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faul
 }
 
 /// The same of their shared memory.
-pub(super) fn resident_shared(spec: &SgemmSpec, sum: &SharedSum, faults: &mut Faults) {
+pub(in crate::plan::sgemm) fn resident_shared(
+    spec: &SgemmSpec,
+    sum: &SharedSum,
+    faults: &mut Faults,
+) {
     if faults.sound(&["blocks_per_sm"]) {
         let (blocks, bytes) = (spec.blocks_per_sm, sum.total());
         let most = blocks_by_shared(bytes);
@@ -142,7 +150,7 @@ pub(super) fn threads(
     if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
             Some(tile) => messages::tile_threads(tile, spec),
-            None => direct::messages::block_threads(spec, threads),
+            None => direct::check::messages::block_threads(spec, threads),
         });
         return;
     }
@@ -154,7 +162,7 @@ pub(super) fn threads(
         resident_shared(spec, &SharedSum::of_spec(spec, tile), faults);
     }
     if spec.is_direct() {
-        return direct::resources(spec, threads, faults);
+        return direct::check::resources(spec, threads, faults);
     }
     // What waits in registers is a share of the tile: of one that is too large anyway, no word.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
