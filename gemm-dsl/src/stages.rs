@@ -80,6 +80,15 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
 /// The matrix products, simplest first.
 pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let mut ladder = Ladder(Vec::new());
+    shared_tiles(&mut ladder);
+    register_tiles(&mut ladder);
+    pipelines(&mut ladder);
+    tensor_cores(&mut ladder);
+    ladder.0
+}
+
+/// From one element a thread to tiles in shared memory: stages 1 to 12.
+fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block = Block::new(16, 16);
     ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
     let naive = ladder.start(2, "naive", |s| s.block(block));
@@ -102,7 +111,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     ladder.step(&float4, 12, "outer_product", |s| {
         s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4))
     });
+}
 
+/// Block tiles of 128x128 whose threads keep 8x8 elements: stages 13 to 20.
+fn register_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block_128 =
         ladder.start(13, "block_128", |s| s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)));
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
@@ -118,7 +130,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let column = |s: SgemmSpec| s.order(Order::Column);
     ladder.step(&buffered, 19, "pitched", |s| column(s.pitched(true)));
     ladder.step(&buffered, 20, "warp_tile", |s| column(s.warp(Rect::new(64, 32))));
+}
 
+/// Asynchronous copies, and what is built on them: stages 21 to 32.
+fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.start(21, "async_pipeline", |s| {
         s.tile(Tile::new(128, 128, 16))
             .thread(Rect::new(8, 8))
@@ -196,8 +211,11 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     });
     ladder.step(&slices, 31, "split_k", |s| s.split_k(SplitK::Auto));
     ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
+}
 
-    // Tensor cores. Fragments along K meet no conflict where rows start four banks apart, those along N where they
+/// Tensor cores: stages 33 to 43.
+fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
+    // Fragments along K meet no conflict where rows start four banks apart, those along N where they
     // start eight apart.
     let mma = ladder.start(33, "mma_sync", |s| {
         s.tile(Tile::new(128, 256, 32))
@@ -232,7 +250,6 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     });
     ladder.step(&planes, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));
-    ladder.0
 }
 
 #[cfg(test)]
