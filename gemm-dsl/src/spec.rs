@@ -77,14 +77,14 @@ pub struct FamilyInfo {
 }
 
 impl FamilyInfo {
-    const fn of<S: Spec>() -> Self {
+    const fn new<S: Spec>() -> Self {
         Self { macro_name: S::MACRO, table: S::table }
     }
 }
 
 /// All families.
 pub const FAMILIES: &[FamilyInfo] =
-    &[FamilyInfo::of::<ReduceSpec>(), FamilyInfo::of::<SgemmSpec>()];
+    &[FamilyInfo::new::<ReduceSpec>(), FamilyInfo::new::<SgemmSpec>()];
 
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ pub mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use sgemm::{SgemmProblem, SgemmShape, Target, lines_take_vectors};
+pub use sgemm::{SgemmProblem, SgemmShape, Strided, Target, lines_take_vectors};
 
 use crate::Family;
 use crate::error::SpecErrors;
@@ -278,7 +278,8 @@ impl TableFamily for ReduceSpec {
     /// The extents (outer, len, inner) of what is folded; those that `over` has not are 1.
     type Problem = (u64, u64, u64);
 
-    fn facts((outer, len, inner): &(u64, u64, u64)) -> Facts {
+    fn facts(problem: &(u64, u64, u64)) -> Facts {
+        let (outer, len, inner) = problem;
         Facts::new([*outer, *len, *inner], [])
     }
 }

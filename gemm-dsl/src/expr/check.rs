@@ -12,6 +12,7 @@ use crate::expr::messages;
 use crate::expr::scope::{ExprScope, KEYWORDS, RESERVED, WAVES};
 use crate::expr::suggestion;
 use crate::expr::typing::Type;
+use operation::CheckedOperand;
 
 /// All faults of what has been read, in the order of the text; of types only if they are known. Where a plan says how
 /// many values there are, it knows the types too: before, a name that is never read may be one too many.
@@ -262,7 +263,9 @@ impl<'c> Checker<'c> {
                 self.faults.extend(literal::fault(key, e.at, *bits, float));
                 Some(AbstractValue::Float(float))
             }
-            NodeKind::Int(value) => self.typing.map(|_| AbstractValue::Int(IntRange::of(*value))),
+            NodeKind::Int(value) => {
+                self.typing.map(|_| AbstractValue::Int(IntRange::constant(*value)))
+            }
             NodeKind::Name(name) => self.name(name, e.at),
             NodeKind::Waves(..) => self.typing.map(|typing| AbstractValue::Float(typing.float)),
             NodeKind::Unary(op, operand) => {
@@ -279,16 +282,17 @@ impl<'c> Checker<'c> {
                 }
             }
             NodeKind::Binary(op, a, b, at) => {
-                let known = (self.node(a, depth + 1), self.node(b, depth + 1));
+                let a = CheckedOperand { node: a, value: self.node(a, depth + 1) };
+                let b = CheckedOperand { node: b, value: self.node(b, depth + 1) };
                 let before = self.faults.len();
-                let result = self.operator(*op, (a, b), known, *at);
+                let result = self.operator(*op, a, b, *at);
                 // What was meant where no truth values are joined may have been no truth value.
                 let joined = matches!(op, Binary::And | Binary::Or) && self.faults.len() == before;
                 let truth = joined || op.is_comparison();
                 if truth { self.typing.map(|_| AbstractValue::Bool) } else { result }
             }
             NodeKind::If(cond, yes, no) => self.choice(cond, yes, no, depth),
-            NodeKind::Call(function, args) => self.call(*function, args, e.at, (depth, false)),
+            NodeKind::Call(function, args) => self.call(*function, args, e.at, depth, false),
         }
     }
 
@@ -324,7 +328,7 @@ impl<'c> Checker<'c> {
                 let both = a.float().is_some() && b.float().is_some();
                 let to = other.float().filter(|_| both || is_whole(wrong));
                 let suggestion = to.map(|to| suggestion::converted(wrong, to, typing));
-                self.fault(messages::arms(key, wrong.at, (a.ty(), b.ty()), suggestion));
+                self.fault(messages::arms(key, wrong.at, a.ty(), b.ty(), suggestion));
                 None
             }
             (a, b) => a.or(b),

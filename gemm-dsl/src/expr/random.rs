@@ -39,28 +39,29 @@ pub fn closure(scope: &'static ExprScope, seed: u64, depth: u32) -> Closure {
 pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
     let most = if scope.operands.is_empty() { 0 } else { most };
     match &scope.typing {
-        Some(typing) => sound(scope, typing, seed, (depth, most)),
-        None => sound(scope, &Typing::F32, seed, (depth, most)),
+        Some(typing) => sound(scope, typing, seed, depth, most),
+        None => sound(scope, &Typing::F32, seed, depth, most),
     }
 }
 
 /// As [`closure`], of these types, and of as many values as they list, if the environment allows so many.
 pub fn closure_of(scope: &'static ExprScope, typing: &Typing, seed: u64, depth: u32) -> Closure {
-    sound(scope, typing, seed, (depth, 0))
+    sound(scope, typing, seed, depth, 0)
 }
 
 fn sound(
     scope: &'static ExprScope,
     typing: &Typing,
     seed: u64,
-    (depth, operands): (u32, u64),
+    depth: u32,
+    operands: u64,
 ) -> Closure {
     let mut seeds = Random(seed);
     // Some have integers that could leave 64 bits, the deeper the more.
     let mut depths = (0..=depth).rev().flat_map(|depth| [depth; 64]);
     loop {
         let depth = depths.next().unwrap_or(0);
-        let closure = grown(scope, typing, seeds.bits(), (depth, operands));
+        let closure = grown(scope, typing, seeds.bits(), depth, operands);
         if check(scope, Some(typing), &closure.params, &closure.body).is_empty() {
             return closure;
         }
@@ -76,7 +77,8 @@ fn grown(
     scope: &'static ExprScope,
     typing: &Typing,
     seed: u64,
-    (depth, operands): (u32, u64),
+    depth: u32,
+    operands: u64,
 ) -> Closure {
     let mut grow = Grow { scope, typing, random: Random(seed), names: Vec::new(), next: 0 };
     let values = typing.values.len().clamp(scope.values.0, scope.values.1);

@@ -28,7 +28,7 @@ impl IntRange {
         (self.least..=self.most).contains(&value)
     }
 
-    pub(super) fn of(value: i64) -> Self {
+    pub(super) fn constant(value: i64) -> Self {
         Self { least: value.into(), most: value.into() }
     }
 

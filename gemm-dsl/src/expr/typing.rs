@@ -83,7 +83,7 @@ impl ValueType {
     /// The type that an element of an array is computed with in an expression: its own of `f32`, `f64`
     /// and integers, `f32` of a narrower float. None of a `u64`, which is no integer of 64 bits with a
     /// sign.
-    pub fn of(elem: Elem) -> Option<Self> {
+    pub fn from_elem(elem: Elem) -> Option<Self> {
         let bits = 8 * elem.size();
         match elem {
             Elem::F64 => Some(ValueType::Float(Float::F64)),

@@ -2,6 +2,7 @@
 
 use super::table;
 use super::{Fault, Outcome, checked};
+use crate::error::SpecError;
 use crate::ir::Elem;
 use crate::plan::Plannable;
 use crate::spec::{EpilogueArg, ReduceSpec, SgemmSpec, Typed};
@@ -160,14 +161,14 @@ fn read_table<S: RuleSpec, R>(
 
 /// Faults at their places, as one error; none of none.
 fn all_located(faults: Vec<Fault>, places: &[Place]) -> Option<syn::Error> {
-    let faults = faults.into_iter().map(|fault| located(fault, places));
+    let faults = faults.into_iter().map(|(fault, span)| located(fault, span, places));
     faults.reduce(|mut all, next| {
         all.combine(next);
         all
     })
 }
 
-fn located((fault, span): Fault, places: &[Place]) -> syn::Error {
+fn located(fault: SpecError, span: Option<Span>, places: &[Place]) -> syn::Error {
     match span {
         None => syn::Error::new(Place::call_site(), fault),
         // Such an error reaches from the first token that it is given to the last.

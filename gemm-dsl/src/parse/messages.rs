@@ -206,7 +206,8 @@ pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> S
 pub(crate) fn dimensions(
     key: &'static str,
     found: &str,
-    (has, needs): (usize, usize),
+    has: usize,
+    needs: usize,
     form: &str,
     example: &str,
 ) -> SpecError {

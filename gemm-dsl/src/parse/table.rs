@@ -164,10 +164,8 @@ impl<S: RuleSpec> TableReader<S> {
     fn row(&mut self, row: Tokens<'_>) {
         let Some(arrow) = arrow(row) else {
             self.is_total |= row[0].text == "else";
-            return self.fault(
-                messages::no_arrow((S::CONDITION.example, S::LINE), &row.text()),
-                row.span(),
-            );
+            return self
+                .fault(messages::no_arrow(S::CONDITION.example, S::LINE, &row.text()), row.span());
         };
         let (head, line) = (row.first(arrow), row.after(arrow + 2));
         if head.is_empty() {
@@ -232,7 +230,7 @@ impl<S: RuleSpec> TableReader<S> {
         let (key, needed) = S::ROUNDS?;
         let needed = needed(spec);
         let value = value(key).filter(|_| needed.is_none_or(|of| of > self.header.granted()))?;
-        Some((key, messages::inexact((key, &value), needed)))
+        Some((key, messages::inexact(key, &value, needed)))
     }
 
     /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.

@@ -104,7 +104,7 @@ fn size(
         return Err(crate::error::table::zero_dimension(key, quote));
     }
     if sizes.len() != dims {
-        return Err(messages::dimensions(key, quote, (sizes.len(), dims), form, example));
+        return Err(messages::dimensions(key, quote, sizes.len(), dims, form, example));
     }
     Ok(Datum::Size(sizes))
 }

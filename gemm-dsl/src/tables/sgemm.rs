@@ -42,7 +42,8 @@ pub struct SgemmShape {
 }
 
 impl From<(usize, usize, usize)> for SgemmShape {
-    fn from((m, n, k): (usize, usize, usize)) -> Self {
+    fn from(extents: (usize, usize, usize)) -> Self {
+        let (m, n, k) = extents;
         let [m, n, k] = [m, n, k].map(|extent| extent as u64);
         Self { m, n, k, batch: 1, layout: GemmLayout::Nn, padded: false, aligned: None }
     }
@@ -86,7 +87,7 @@ impl SgemmShape {
             (_, 1) => true,
             _ => by_column,
         };
-        GemmLayout::of([
+        GemmLayout::from_columns([
             by_column(m, k, layout.transposes_a()),
             by_column(k, n, layout.transposes_b()),
         ])
@@ -98,7 +99,10 @@ impl SgemmShape {
         let layout = self.lies();
         let packed = |rows: u64, cols: u64, by_column: bool| {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
-            lines_take_vectors((lines, line), (batch, lines.saturating_mul(line)))
+            lines_take_vectors(
+                Strided { count: lines, stride: line },
+                Strided { count: batch, stride: lines.saturating_mul(line) },
+            )
         };
         self.aligned.unwrap_or_else(|| {
             packed(m, k, layout.transposes_a())
@@ -108,11 +112,19 @@ impl SgemmShape {
     }
 }
 
-/// Whether all lines begin on 16 bytes where the first one does: `lines` of them a `pitch` apart, in each of some
-/// matrices a distance apart, in elements.
-pub fn lines_take_vectors((lines, pitch): (u64, u64), (count, distance): (u64, u64)) -> bool {
-    let steps = |count: u64, step: u64| count <= 1 || step.is_multiple_of(4);
-    steps(lines, pitch) && steps(count, distance)
+/// Some things of a kind that lie the same number of elements apart, such as lines of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// How many.
+    pub count: u64,
+    /// Elements from one to the next.
+    pub stride: u64,
+}
+
+/// Whether all lines of all matrices begin on 16 bytes where the first one does.
+pub fn lines_take_vectors(lines: Strided, matrices: Strided) -> bool {
+    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(4);
+    aligned(lines) && aligned(matrices)
 }
 
 /// A product on a GPU.
@@ -138,7 +150,8 @@ impl TableFamily for SgemmSpec {
 
     /// The tiles that cover C, the last ones of a row or column not always whole, times the products, over the
     /// multiprocessors.
-    fn waves(SgemmProblem { shape, target }: &SgemmProblem, (m, n): (u32, u32)) -> Option<f64> {
+    fn waves(SgemmProblem { shape, target }: &SgemmProblem, tile: (u32, u32)) -> Option<f64> {
+        let (m, n) = tile;
         let tiles = [shape.m.div_ceil(m.into()), shape.n.div_ceil(n.into()), shape.batch];
         let [rows, cols, batch] = tiles;
         // Of 64 bits the same, and sooner.

@@ -275,64 +275,82 @@ impl Intrinsic {
         Intrinsic::PackF16,
     ];
 
-    /// The row of this intrinsic.
+    /// The facts of this intrinsic.
     pub const fn info(self) -> IntrinsicInfo {
         match self {
-            Intrinsic::Fma => row(3, ("fmaf", ""), ("fma", ""), fma, fma),
-            Intrinsic::Maximum => {
-                row(2, ("maximum", MAXIMUM), ("maximum", MAXIMUM_F64), maximum, maximum)
-            }
-            Intrinsic::Minimum => {
-                row(2, ("minimum", MINIMUM), ("minimum", MINIMUM_F64), minimum, minimum)
-            }
-            Intrinsic::Abs => row(
+            Intrinsic::Fma => float(3, spelled("fmaf", ""), spelled("fma", ""), fma, fma),
+            Intrinsic::Maximum => float(
+                2,
+                spelled("maximum", MAXIMUM),
+                spelled("maximum", MAXIMUM_F64),
+                maximum,
+                maximum,
+            ),
+            Intrinsic::Minimum => float(
+                2,
+                spelled("minimum", MINIMUM),
+                spelled("minimum", MINIMUM_F64),
+                minimum,
+                minimum,
+            ),
+            Intrinsic::Abs => float(
                 1,
-                ("fabsf", ""),
-                ("fabs", ""),
+                spelled("fabsf", ""),
+                spelled("fabs", ""),
                 |[x, ..]| x.abs().canonical(),
                 |[x, ..]| x.abs().canonical(),
             ),
-            Intrinsic::Sqrt => row(
+            Intrinsic::Sqrt => float(
                 1,
-                ("__fsqrt_rn", ""),
-                ("__dsqrt_rn", ""),
+                spelled("__fsqrt_rn", ""),
+                spelled("__dsqrt_rn", ""),
                 |[x, ..]| x.sqrt().canonical(),
                 |[x, ..]| x.sqrt().canonical(),
             ),
-            Intrinsic::Floor => row(
+            Intrinsic::Floor => float(
                 1,
-                ("floorf", ""),
-                ("floor", ""),
+                spelled("floorf", ""),
+                spelled("floor", ""),
                 |[x, ..]| x.floor().canonical(),
                 |[x, ..]| x.floor().canonical(),
             ),
-            Intrinsic::RoundEven => row(
+            Intrinsic::RoundEven => float(
                 1,
-                ("rintf", ""),
-                ("rint", ""),
+                spelled("rintf", ""),
+                spelled("rint", ""),
                 |[x, ..]| x.round_ties_even().canonical(),
                 |[x, ..]| x.round_ties_even().canonical(),
             ),
             Intrinsic::ShuffleDown => IntrinsicInfo {
                 warp_wide: true,
-                ..word(2, ("__shfl_down_sync", ""), Semantics::Shuffle(Shuffle::Down), arch::OLDEST)
+                ..word(
+                    2,
+                    spelled("__shfl_down_sync", ""),
+                    Semantics::Shuffle(Shuffle::Down),
+                    arch::OLDEST,
+                )
             },
             Intrinsic::ShuffleXor => IntrinsicInfo {
                 warp_wide: true,
-                ..word(2, ("__shfl_xor_sync", ""), Semantics::Shuffle(Shuffle::Xor), arch::OLDEST)
+                ..word(
+                    2,
+                    spelled("__shfl_xor_sync", ""),
+                    Semantics::Shuffle(Shuffle::Xor),
+                    arch::OLDEST,
+                )
             },
             Intrinsic::OrOfLanes => {
-                let spelling = ("__reduce_or_sync", "");
+                let spelling = spelled("__reduce_or_sync", "");
                 IntrinsicInfo {
                     warp_wide: true,
                     ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS)
                 }
             }
             Intrinsic::PackBf16 => {
-                word(2, ("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
+                word(2, spelled("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
             }
             Intrinsic::PackF16 => {
-                word(2, ("pack_f16", PACK_F16), Semantics::Pack(Elem::F16), arch::PACKS)
+                word(2, spelled("pack_f16", PACK_F16), Semantics::Pack(Elem::F16), arch::PACKS)
             }
         }
     }
@@ -360,28 +378,26 @@ impl Intrinsic {
     }
 }
 
+const fn spelled(name: &'static str, definition: &'static str) -> Spelling {
+    Spelling { name, definition }
+}
+
 /// A function of words, spelled alike for all types.
-const fn word(
-    arity: usize,
-    (name, definition): (&'static str, &'static str),
-    semantics: Semantics,
-    arch: u32,
-) -> IntrinsicInfo {
-    let spelling = Spelling { name, definition };
+const fn word(arity: usize, spelling: Spelling, semantics: Semantics, arch: u32) -> IntrinsicInfo {
     IntrinsicInfo { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
 }
 
-const fn row(
+const fn float(
     arity: usize,
-    single: (&'static str, &'static str),
-    double: (&'static str, &'static str),
+    single: Spelling,
+    double: Spelling,
     f32: fn([f32; 3]) -> f32,
     f64: fn([f64; 3]) -> f64,
 ) -> IntrinsicInfo {
     IntrinsicInfo {
         arity,
-        single: Spelling { name: single.0, definition: single.1 },
-        double: Spelling { name: double.0, definition: double.1 },
+        single,
+        double,
         warp_wide: false,
         arch: arch::OLDEST,
         semantics: Semantics::Float { f32, f64 },

@@ -142,7 +142,7 @@ impl Rules {
     pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
 
     /// Those of an architecture, 90 for `sm_90`; none of one whose tensor cores take no numbers like these.
-    pub const fn of(arch: u32) -> Option<Rules> {
+    pub const fn for_arch(arch: u32) -> Option<Rules> {
         match arch {
             0..80 => None,
             80..90 => Some(Self::SM_80),

@@ -10,6 +10,13 @@ use crate::expr::tree::{Binary, Node, NodeKind};
 use crate::expr::typing::Float;
 use crate::expr::typing::Type;
 
+/// An operand of an operator, and what is known of its value.
+#[derive(Clone, Copy)]
+pub(super) struct CheckedOperand<'n> {
+    pub(super) node: &'n Node,
+    pub(super) value: Option<AbstractValue>,
+}
+
 impl Checker<'_> {
     /// An integer, if 64 bits hold it.
     pub(super) fn integer(&mut self, range: IntRange, at: NodeSpan) -> Option<AbstractValue> {
@@ -24,27 +31,28 @@ impl Checker<'_> {
     pub(super) fn operator(
         &mut self,
         op: Binary,
-        (a, b): (&Node, &Node),
-        known: (Option<AbstractValue>, Option<AbstractValue>),
+        a: CheckedOperand<'_>,
+        b: CheckedOperand<'_>,
         at: NodeSpan,
     ) -> Option<AbstractValue> {
         use AbstractValue::{Bool, Int};
         let (key, typing) = (self.scope.key, self.typing?);
-        let (ka, kb) = match known {
-            (Some(a), Some(b)) => (a, b),
+        let (ka, kb) = match (a.value, b.value) {
+            (Some(ka), Some(kb)) => (ka, kb),
             // What is unknown may have been meant as anything but a whole number.
             (only, None) | (None, only) => return only.filter(|known| known.float().is_some()),
         };
+        let (a, b) = (a.node, b.node);
         let mixed = |e: &Node, found: AbstractValue, to: Float| {
             let suggestion = suggestion::converted(e, to, typing);
-            messages::mixed(key, e.at, op, (found.ty(), to), &e.to_string(), &suggestion)
+            messages::mixed(key, e.at, op, found.ty(), to, &e.to_string(), &suggestion)
         };
         let fault = match (op, ka, kb) {
             (Binary::And | Binary::Or, ..) => match (ka.ty(), kb.ty()) {
                 (Type::Bool, Type::Bool) => return None,
                 (Type::Bool, wrong) => messages::no_truth(key, b.at, op, wrong, typing),
                 (wrong, Type::Bool) => messages::no_truth(key, a.at, op, wrong, typing),
-                types => messages::no_truths(key, a.at.to(b.at), op, types, typing),
+                (x, y) => messages::no_truths(key, a.at.to(b.at), op, x, y, typing),
             },
             (_, Bool, other) | (_, other, Bool) => {
                 let ty = if other.ty() == Type::Bool { typing.result } else { other.ty() };
@@ -56,7 +64,7 @@ impl Checker<'_> {
             },
             (_, Int(x), Int(y)) if op.is_comparison() => return Some(Int(x.or(y))),
             (Binary::Div | Binary::Rem, Int(_), Int(y)) if y.has_zero() => {
-                messages::by_zero(self.scope, b.at, op, &b.to_string(), (y.least, y.most), typing)
+                messages::by_zero(self.scope, b.at, op, &b.to_string(), y, typing)
             }
             // Where the quotient leaves 64 bits, C says nothing of the remainder either.
             (Binary::Rem, Int(x), Int(y)) if !x.operator(Binary::Div, y).fits() => {
@@ -77,13 +85,14 @@ impl Checker<'_> {
         function: Function,
         args: &[Node],
         at: NodeSpan,
-        (depth, is_converted): (usize, bool),
+        depth: usize,
+        is_converted: bool,
     ) -> Option<AbstractValue> {
         let conversion = function.converts_to().is_some();
         let known = args.iter().map(|e| match &e.kind {
             // What it is told to write is converted already.
             NodeKind::Call(inner, args) if conversion && inner.is_single() => {
-                self.call(*inner, args, e.at, (depth + 1, true))
+                self.call(*inner, args, e.at, depth + 1, true)
             }
             _ => self.node(e, depth + 1),
         });
@@ -113,14 +122,14 @@ impl Checker<'_> {
                 (Some(AbstractValue::Bool), _) => self.truth_argument(function, e, wanted),
                 (Some(known), Some(wanted)) if known.float() != Some(wanted) => {
                     let suggestion = suggestion::converted(e, wanted, typing);
-                    let types = (known.ty(), wanted);
                     let text = e.to_string();
                     let key = self.scope.key;
                     self.fault(messages::wrong_argument(
                         key,
                         e.at,
                         function,
-                        types,
+                        known.ty(),
+                        wanted,
                         &text,
                         &suggestion,
                     ));

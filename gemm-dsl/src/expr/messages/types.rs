@@ -3,14 +3,15 @@
 use crate::error::{SpecError, clip};
 use crate::expr::suggestion::{chosen, compared, converted};
 use crate::expr::tree::NodeSpan;
-use crate::expr::{Binary, ExprScope, Float, Function, Node, Type, Typing, Unary};
+use crate::expr::{Binary, ExprScope, Float, Function, IntRange, Node, Type, Typing, Unary};
 
 /// An operand of another type than `wanted`, a float.
 pub(crate) fn wrong_argument(
     key: &'static str,
     at: NodeSpan,
     function: Function,
-    (found, wanted): (Type, Float),
+    found: Type,
+    wanted: Float,
     text: &str,
     suggestion: &str,
 ) -> SpecError {
@@ -68,7 +69,8 @@ pub(crate) fn mixed(
     key: &'static str,
     at: NodeSpan,
     op: Binary,
-    (found, other): (Type, Float),
+    found: Type,
+    other: Float,
     text: &str,
     suggestion: &str,
 ) -> SpecError {
@@ -118,7 +120,8 @@ pub(crate) fn no_truths(
     key: &'static str,
     at: NodeSpan,
     op: Binary,
-    (a, b): (Type, Type),
+    a: Type,
+    b: Type,
     typing: &Typing,
 ) -> SpecError {
     let (a, b) = (compared('x', a, ">", typing), compared('y', b, ">", typing));
@@ -172,7 +175,8 @@ pub(crate) fn condition(
 pub(crate) fn arms(
     key: &'static str,
     at: NodeSpan,
-    (yes, no): (Type, Type),
+    yes: Type,
+    no: Type,
     suggestion: Option<String>,
 ) -> SpecError {
     let suggestion = match suggestion {
@@ -220,7 +224,7 @@ pub(crate) fn by_zero(
     at: NodeSpan,
     op: Binary,
     divisor: &str,
-    (least, most): (i128, i128),
+    range: IntRange,
     typing: &Typing,
 ) -> SpecError {
     let divisor = clip(divisor);
@@ -231,7 +235,7 @@ pub(crate) fn by_zero(
         _ => Some(format!("convert both by `{}(…)`", typing.float.name())),
     };
     // Nothing is changed but the 0.
-    let write = match (least, most) {
+    let write = match (range.least, range.most) {
         (0, 1..) => Some(format!("write `max({divisor}, 1)`")),
         (..=-1, 0) => Some(format!("write `min({divisor}, -1)`")),
         _ => None,

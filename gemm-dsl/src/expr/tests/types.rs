@@ -379,7 +379,7 @@ fn the_range_of_an_integer_is_known() {
 
 #[test]
 fn an_element_has_the_type_that_it_is_computed_in() {
-    let limits = |elem| match ValueType::of(elem) {
+    let limits = |elem| match ValueType::from_elem(elem) {
         Some(ValueType::Int { least, most }) => Some((least, most)),
         _ => None,
     };
@@ -390,9 +390,9 @@ fn an_element_has_the_type_that_it_is_computed_in() {
     assert_eq!(limits(Elem::I32), Some((i32::MIN.into(), i32::MAX.into())));
     assert_eq!(limits(Elem::U32), Some((0, u32::MAX.into())));
     assert_eq!(limits(Elem::I64), Some((i64::MIN.into(), i64::MAX.into())));
-    assert_eq!(ValueType::of(Elem::U64), None);
-    assert_eq!(ValueType::of(Elem::F64), Some(DOUBLE));
+    assert_eq!(ValueType::from_elem(Elem::U64), None);
+    assert_eq!(ValueType::from_elem(Elem::F64), Some(DOUBLE));
     for elem in [Elem::F32, Elem::F16, Elem::Bf16] {
-        assert_eq!(ValueType::of(elem), Some(SINGLE));
+        assert_eq!(ValueType::from_elem(elem), Some(SINGLE));
     }
 }

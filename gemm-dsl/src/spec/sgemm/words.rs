@@ -59,7 +59,7 @@ words! {
 
 impl GemmLayout {
     /// That of A and B that lie column by column, or do not.
-    pub fn of(by_column: [bool; 2]) -> Self {
+    pub fn from_columns(by_column: [bool; 2]) -> Self {
         match by_column {
             [false, false] => Self::Nn,
             [false, true] => Self::Nt,

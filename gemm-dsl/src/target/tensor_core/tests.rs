@@ -131,7 +131,7 @@ fn low_bits_of_a_tf32_do_not_count() {
 
 #[test]
 fn architectures_have_their_rules() {
-    assert_eq!([70, 75, 79].map(Rules::of), [None; 3]);
-    assert_eq!([80, 86, 87, 89].map(Rules::of), [Some(Rules::SM_80); 4]);
-    assert_eq!([90, 100, 120].map(Rules::of), [Some(Rules::SM_90); 3]);
+    assert_eq!([70, 75, 79].map(Rules::for_arch), [None; 3]);
+    assert_eq!([80, 86, 87, 89].map(Rules::for_arch), [Some(Rules::SM_80); 4]);
+    assert_eq!([90, 100, 120].map(Rules::for_arch), [Some(Rules::SM_90); 3]);
 }
