@@ -7,7 +7,7 @@ use cudarc::driver::{DevicePtr, DevicePtrMut, result};
 use gemm_bench::cli::{Failure, Outcome, exit, open_gpu};
 use gemm_bench::gpu::{Gpu, failed, median};
 use gemm_bench::table::{Table, number, text};
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape, Target};
 use gemm_runtime::compile::{self, Arch, Options as CompileOptions};
 use gemm_runtime::spec::Accuracy;
@@ -126,7 +126,9 @@ fn choice() -> Result<(usize, [f64; 2]), Failure> {
     let mut times = Vec::new();
     for m in extents {
         for n in extents {
-            for (k, layout) in [(64, Layout::Nn), (512, Layout::Tn), (32768, Layout::Tt)] {
+            for (k, layout) in
+                [(64, GemmLayout::Nn), (512, GemmLayout::Tn), (32768, GemmLayout::Tt)]
+            {
                 let shape = SgemmShape::from((m, n, k)).layout(layout).aligned(true);
                 let problem = SgemmProblem { shape, target: Target::H200 };
                 let start = Instant::now();
@@ -138,7 +140,7 @@ fn choice() -> Result<(usize, [f64; 2]), Failure> {
         }
     }
     let middle = median(&mut times);
-    Ok((table.rows().len(), [middle, times.into_iter().fold(0.0, f64::max)]))
+    Ok((table.rules().len(), [middle, times.into_iter().fold(0.0, f64::max)]))
 }
 
 /// The host time of a small product whose kernel the table that ships chooses.

@@ -20,7 +20,7 @@ use gemm_bench::grid::repeats::Pace;
 use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::products::Products;
 use gemm_bench::table::{Table, number, text, time};
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_runtime::{
     AsMatrix, Device, Error, MatrixMut, MatrixRef, PreparedMatrix, SgemmKernel, SpecErrors,
@@ -62,7 +62,7 @@ impl PreparedOptions {
             let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
             let given = SgemmSpec::program_with_splits(&spec, [true, true]);
             match given.map_err(|faults| named(faults.to_string()))? {
-                Some(_) if spec.operands().is_empty() && spec.layout == Layout::Nn => Ok(spec),
+                Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => Ok(spec),
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
                 None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
             }
@@ -78,7 +78,7 @@ impl PreparedOptions {
         let of = |n: &usize| self.rows.iter().map(move |&m| Size::new(m, *n, *n)).collect();
         let sizes: Vec<Vec<Size>> = self.size.iter().map(of).collect();
         let shapes = sizes.concat().into_iter();
-        Ok(shapes.map(|size| GemmShape { size, layout: Layout::Nn }).collect())
+        Ok(shapes.map(|size| GemmShape { size, layout: GemmLayout::Nn }).collect())
     }
 }
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod table;
 
-use crate::ir::IrError;
 use std::fmt;
 use std::ops::Range;
 
@@ -23,8 +22,17 @@ pub(crate) enum Site {
     Key,
     /// The value, or a flag.
     Value,
-    /// The tokens of the value from one to another, counted from 0 with every bracket.
-    Tokens(usize, usize),
+    /// Tokens of the value.
+    Tokens(TokenSpan),
+}
+
+/// Tokens of a value, counted from 0 with every bracket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenSpan {
+    /// The first token.
+    pub first: usize,
+    /// The last one.
+    pub last: usize,
 }
 
 /// The place of a fault in a spec that was given as text.
@@ -48,7 +56,7 @@ impl Excerpt {
     const MAX: usize = 100;
 
     /// The excerpt for some bytes of a text.
-    pub(crate) fn of(text: &str, place: Range<usize>) -> Self {
+    pub(crate) fn new(text: &str, place: Range<usize>) -> Self {
         let before = &text[..place.start];
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let end = text[place.start..].find('\n').map_or(text.len(), |more| place.start + more);
@@ -85,12 +93,8 @@ impl SpecError {
         Self::new(keys, Site::Key, message)
     }
 
-    pub(crate) fn at_tokens(
-        key: &'static str,
-        (first, last): (usize, usize),
-        message: String,
-    ) -> Self {
-        Self::new(&[key], Site::Tokens(first, last), message)
+    pub(crate) fn at_tokens(key: &'static str, at: impl Into<TokenSpan>, message: String) -> Self {
+        Self::new(&[key], Site::Tokens(at.into()), message)
     }
 
     fn new(keys: &[&'static str], site: Site, message: String) -> Self {
@@ -126,9 +130,9 @@ impl SpecError {
     }
 
     /// The tokens inside the value that the fault is about.
-    pub(crate) fn tokens(&self) -> Option<(usize, usize)> {
+    pub(crate) fn tokens(&self) -> Option<TokenSpan> {
         match self.site {
-            Site::Tokens(first, last) => Some((first, last)),
+            Site::Tokens(at) => Some(at),
             Site::Key | Site::Value => None,
         }
     }
@@ -170,7 +174,7 @@ impl SpecErrors {
     }
 
     /// Faults, of which there is at least one.
-    pub(crate) fn of(faults: impl IntoIterator<Item = SpecError>) -> Self {
+    pub(crate) fn new(faults: impl IntoIterator<Item = SpecError>) -> Self {
         Self(faults.into_iter().collect())
     }
 
@@ -183,13 +187,6 @@ impl SpecErrors {
 impl From<SpecError> for SpecErrors {
     fn from(fault: SpecError) -> Self {
         Self(vec![fault])
-    }
-}
-
-/// A fault of the generator itself, reported like a fault of the spec instead of a panic.
-impl From<IrError> for SpecErrors {
-    fn from(error: IrError) -> Self {
-        SpecError::at_value(&[], error.to_string()).into()
     }
 }
 

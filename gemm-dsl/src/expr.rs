@@ -43,10 +43,9 @@
 //! An expression has one canonical text, and reading that gives the expression back.
 
 mod check;
-mod cover;
-mod environment;
+mod conditions;
 mod function;
-mod host;
+mod lexeme;
 pub mod library;
 mod literal;
 mod lower;
@@ -56,35 +55,37 @@ mod print;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 mod range;
-pub(crate) mod remedy;
+mod reachability;
+mod scope;
+pub(crate) mod suggestion;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod tree;
 mod typing;
 
-pub(crate) use cover::Problems;
-pub(crate) use environment::WAVES;
-pub use environment::{
-    EPILOGUE, Environment, FINISH, FOLD, Host, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
-};
-pub use function::{Bound, Function, Row, Signature};
-pub use host::Facts;
-pub(crate) use host::{Conditions, Problem};
+pub use conditions::Facts;
+pub(crate) use conditions::{ConditionInput, Conditions};
+pub use function::{Bound, Function, FunctionInfo, Signature};
 pub use lower::Lowered;
-pub use range::Range;
-pub use tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
-pub use typing::{Float, Typing, ValueType};
+pub use range::IntRange;
+pub(crate) use reachability::ProblemSet;
+pub(crate) use scope::WAVES;
+pub use scope::{
+    ConditionScope, EPILOGUE, ExprScope, FINISH, FOLD, IDENTITY, MAP, REDUCE_TABLE, SGEMM_TABLE,
+};
+pub use tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Unary};
+pub use typing::{Float, Type, Typing, ValueType};
 
-use crate::error::{SpecError, SpecErrors};
-use crate::parse::Token;
+use crate::error::{Excerpt, SpecError, SpecErrors, TokenSpan};
+use crate::syntax::{Token, lex};
+use lexeme::lexemes;
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// An expression of the values that its parameters name; sound in its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Closure {
-    env: &'static Environment,
-    params: Vec<Param>,
+    scope: &'static ExprScope,
+    params: Vec<ClosureParam>,
     body: Block,
 }
 
@@ -92,55 +93,66 @@ impl Closure {
     /// Reads the tokens of a value and checks them in the environment of its key; their types too, if it
     /// has them.
     pub(crate) fn read(
-        env: &'static Environment,
+        scope: &'static ExprScope,
         tokens: &[Token],
     ) -> Result<Self, Vec<SpecError>> {
-        let flat = tokens::of(tokens);
+        let flat = lexemes(tokens);
         let (params, body) =
-            parse::Parser::new(env, &flat).closure().map_err(|fault| vec![fault])?;
-        match check::check(env, env.typing.as_ref(), &params, &body) {
-            faults if faults.is_empty() => Ok(Self { env, params, body }),
+            parse::Parser::new(scope, &flat).closure().map_err(|fault| vec![fault])?;
+        match check::check(scope, scope.typing.as_ref(), &params, &body) {
+            faults if faults.is_empty() => Ok(Self { scope, params, body }),
             faults => Err(faults),
         }
     }
 
     /// What is known of an expression whose body is faulty: one of the same parameters, which gives the
     /// first of them. None where the parameters are no list of values and operands.
-    pub(crate) fn head(env: &'static Environment, tokens: &[Token]) -> Option<Self> {
-        let params = parse::Parser::new(env, &tokens::of(tokens)).params().ok()?;
-        let lists = params.len() >= env.values.0 && check::lists_operands(env, &params);
+    pub(crate) fn head(scope: &'static ExprScope, tokens: &[Token]) -> Option<Self> {
+        let params = parse::Parser::new(scope, &lexemes(tokens)).params().ok()?;
+        let lists = params.len() >= scope.values.0 && check::lists_operands(scope, &params);
         let first = params.first().filter(|_| lists)?;
         let value = Node { kind: NodeKind::Name(first.name.clone()), at: first.at };
-        Some(Self { env, body: Block { lets: Vec::new(), value }, params })
+        Some(Self { scope, body: Block { lets: Vec::new(), value }, params })
     }
 
     /// What is wrong with the types of the expression, in the order of the text; each fault is at its
     /// own tokens.
     pub fn check(&self, typing: &Typing) -> Vec<SpecError> {
-        check::check(self.env, Some(typing), &self.params, &self.body)
+        check::check(self.scope, Some(typing), &self.params, &self.body)
     }
 
     /// The least and the greatest integer that the expression may give; none where it gives no integer,
     /// or is not sound.
     pub fn range(&self, typing: &Typing) -> Option<(i128, i128)> {
-        check::range(self.env, typing, &self.params, &self.body)
+        check::range(self.scope, typing, &self.params, &self.body)
     }
 
     /// The expression that a text describes, of sound types if its key has them.
     ///
     /// # Errors
     /// All faults, each at its own token.
-    pub fn parse(env: &'static Environment, text: &str) -> Result<Self, SpecErrors> {
-        crate::parse::closure(env, text)
+    pub fn parse(scope: &'static ExprScope, text: &str) -> Result<Self, SpecErrors> {
+        let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
+        Self::read(scope, &tokens).map_err(|faults| {
+            let located = |fault: SpecError| {
+                let last = tokens.len().saturating_sub(1);
+                let TokenSpan { first, last } =
+                    fault.tokens().unwrap_or(TokenSpan { first: 0, last });
+                let ends = places.get(first).zip(places.get(last));
+                let place = ends.map(|(first, last)| first.start..last.end);
+                fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
+            };
+            SpecErrors::new(faults.into_iter().map(located))
+        })
     }
 
     /// Where it stands.
-    pub fn env(&self) -> &'static Environment {
-        self.env
+    pub fn scope(&self) -> &'static ExprScope {
+        self.scope
     }
 
     /// The values at hand, then the operands.
-    pub fn params(&self) -> &[Param] {
+    pub fn params(&self) -> &[ClosureParam] {
         &self.params
     }
 
@@ -159,7 +171,7 @@ impl Closure {
 
 impl Display for Closure {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
-        let params: Vec<String> = self.params.iter().map(Param::to_string).collect();
+        let params: Vec<String> = self.params.iter().map(ClosureParam::to_string).collect();
         match params.as_slice() {
             [] => self.body.fmt(f),
             params => write!(f, "|{}| {}", params.join(", "), self.body),

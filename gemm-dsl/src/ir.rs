@@ -148,11 +148,11 @@ mod names;
 pub mod program;
 mod stmt;
 mod tensor_map;
-mod types;
 mod verify;
 mod visit;
 mod wgmma;
 
+pub use crate::target::types::{Elem, Ty, VECTOR_BYTES};
 pub use build::{For, KernelBuilder};
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use eval::{HostError, Scalars};
@@ -170,7 +170,6 @@ pub use stmt::{
     Unroll,
 };
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
-pub use types::{Elem, Ty, VECTOR_BYTES};
 pub use verify::{IrError, VerifiedKernel};
 pub use wgmma::{Descriptor, RegisterLimit, Wgmma, WgmmaSync};
 

@@ -12,28 +12,20 @@ mod calls;
 mod entries;
 mod messages;
 mod parts;
-mod stream;
 mod table;
 #[cfg(test)]
 mod tests;
-mod text;
-mod token;
 mod value;
 
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
-use crate::expr::{Closure, Environment};
-use crate::plan::HasPlan;
-use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
-use entries::{Entry, Found};
+use crate::expr::Closure;
+use crate::plan::Plannable;
+use crate::spec::{Datum, FAMILIES, Key, KeyKind, ReduceSpec, SgemmSpec};
+use crate::syntax::{Span, Token, Tokens, closest, lex};
+use entries::{Entry, EntryList};
 use messages::Meant;
 use std::collections::HashMap;
-use std::ops::Range;
 use std::str::FromStr;
-use token::{Span, Tokens};
-
-pub(crate) use table::table_from_text;
-pub(crate) use token::{Token, TokenKind};
-pub(crate) use value::closest;
 
 pub use calls::{
     ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens, reduce, reduce_table, sgemm,
@@ -41,48 +33,25 @@ pub use calls::{
 };
 pub use parts::{call, entries};
 
-/// The longest text that is read, in bytes: a hundred times what all keys need.
-const MAX_TEXT: usize = 64 * 1024;
-/// The deepest nesting of brackets.
-const MAX_DEPTH: usize = 64;
 /// The most faults that are told at once.
 const MAX_FAULTS: usize = 20;
 
 /// The spec that a text describes, checked like one in a macro call.
-pub(crate) fn from_text<S: HasPlan>(text: &str) -> Result<S, SpecErrors> {
-    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
+pub(crate) fn from_text<S: Plannable>(text: &str) -> Result<S, SpecErrors> {
+    let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let Outcome { spec, faults, .. } = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
-        fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
+        fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
     };
     SpecErrors::check(faults.into_iter().map(located).collect())?;
     Ok(spec)
 }
 
-/// The fault of a text that is none of tokens.
-fn fault_of_text(text: &str, (fault, place): (SpecError, Range<usize>)) -> SpecErrors {
-    fault.with_excerpt(Some(Excerpt::of(text, place))).into()
-}
-
 /// The tokens of a text, and where each lies.
 #[cfg(test)]
-pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<Range<usize>>) {
-    text::tokens(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.0))
-}
-
-/// The expression that a text describes, checked in the environment of its key.
-pub(crate) fn closure(env: &'static Environment, text: &str) -> Result<Closure, SpecErrors> {
-    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
-    Closure::read(env, &tokens).map_err(|faults| {
-        let located = |fault: SpecError| {
-            let (first, last) = fault.tokens().unwrap_or((0, tokens.len().saturating_sub(1)));
-            let ends = places.get(first).zip(places.get(last));
-            let place = ends.map(|(first, last)| first.start..last.end);
-            fault.with_excerpt(place.map(|place| Excerpt::of(text, place)))
-        };
-        SpecErrors::of(faults.into_iter().map(located))
-    })
+pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>) {
+    lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 
 /// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
@@ -113,16 +82,16 @@ struct Outcome<'t, S> {
     unread: Vec<&'static str>,
 }
 
-fn checked<S: HasPlan>(tokens: &[Token]) -> Outcome<'_, S> {
+fn checked<S: Plannable>(tokens: &[Token]) -> Outcome<'_, S> {
     checked_part(Tokens::all(tokens), S::check)
 }
 
 /// What has been read of a part of what was written, checked so.
-fn checked_part<S: HasPlan>(
+fn checked_part<S: Plannable>(
     tokens: Tokens<'_>,
     check: impl FnOnce(&S) -> Result<(), SpecErrors>,
 ) -> Outcome<'_, S> {
-    let mut reader = Reader::<S>::read(tokens);
+    let mut reader = SpecReader::<S>::read(tokens);
     if reader.more == 0
         && let Err(errors) = check(&reader.spec)
     {
@@ -135,14 +104,14 @@ fn checked_part<S: HasPlan>(
         faults.truncate(MAX_FAULTS);
         faults.push((messages::too_many(more), None));
     }
-    let Reader { spec, given, misread, meant, .. } = reader;
+    let SpecReader { spec, given, misread, meant, .. } = reader;
     let is_unread = |name: &&str| S::key(name).is_some_and(|key| (key.text)(&spec).is_none());
     let unread = misread.into_iter().chain(meant).filter(is_unread).collect();
     Outcome { spec, faults, given, unread }
 }
 
 /// What has been read of a spec.
-struct Reader<'t, S> {
+struct SpecReader<'t, S> {
     spec: S,
     faults: Vec<Fault>,
     /// Keys whose value is not what was meant.
@@ -158,10 +127,10 @@ struct Reader<'t, S> {
     more: usize,
 }
 
-impl<'t, S: HasPlan> Reader<'t, S> {
+impl<'t, S: Plannable> SpecReader<'t, S> {
     fn read(tokens: Tokens<'t>) -> Self {
         let kind = |name: &str| S::key(name).map(|key| key.kind);
-        let Found { entries, faults } = entries::split(tokens, &kind);
+        let EntryList { entries, faults } = entries::split(tokens, &kind);
         let mut reader = Self {
             spec: S::default(),
             faults: faults.into_iter().map(|(fault, span)| (fault, Some(span))).collect(),
@@ -192,8 +161,8 @@ impl<'t, S: HasPlan> Reader<'t, S> {
         if let Some(first) = self.given.get(key.name) {
             // The tokens of an expression know of no spaces.
             let text = match key.kind {
-                Kind::Closure(_) if self.misread.contains(&key.name) => None,
-                Kind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
+                KeyKind::Closure(_) if self.misread.contains(&key.name) => None,
+                KeyKind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
                 _ => Some(first.value_text()),
             };
             let fault = messages::duplicate(key.name, &text.unwrap_or_default());
@@ -224,8 +193,8 @@ impl<'t, S: HasPlan> Reader<'t, S> {
 
     /// Of a faulty expression its parameters may stand.
     fn head(&mut self, key: &Key<S>, entry: &Entry<'t>) {
-        if let (Kind::Closure(env), Some(value)) = (key.kind, entry.value)
-            && let Some(head) = Closure::head(env, value.tokens())
+        if let (KeyKind::Closure(scope), Some(value)) = (key.kind, entry.value)
+            && let Some(head) = Closure::head(scope, value.tokens())
         {
             (key.set)(&mut self.spec, &Datum::Closure(head));
         }
@@ -276,8 +245,10 @@ impl<'t, S: HasPlan> Reader<'t, S> {
 
 fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
     match (key.kind, entry.value.filter(|value| !value.is_empty())) {
-        (Kind::Flag, _) if entry.value.is_some() => Err(vec![messages::flag_with_value(key.name)]),
-        (Kind::Flag, _) => Ok(Datum::Flag),
+        (KeyKind::Flag, _) if entry.value.is_some() => {
+            Err(vec![messages::flag_with_value(key.name)])
+        }
+        (KeyKind::Flag, _) => Ok(Datum::Flag),
         (kind, None) => Err(vec![messages::missing_value(key.name, kind)]),
         (kind, Some(tokens)) => value::read(key.name, kind, tokens),
     }
@@ -287,23 +258,23 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
 const RENAMED: &[(&str, &str)] = &[("map", "fragment")];
 
 /// The key that this one is called now.
-fn renamed<S: HasPlan>(name: &str) -> Option<&'static str> {
+fn renamed<S: Plannable>(name: &str) -> Option<&'static str> {
     let (_, now) = RENAMED.iter().find(|(once, now)| *once == name && S::key(now).is_some())?;
     Some(now)
 }
 
 /// The other macro that has this key.
-fn other_macro<S: HasPlan>(name: &str) -> Option<&'static str> {
+fn other_macro<S: Plannable>(name: &str) -> Option<&'static str> {
     let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
     let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
     having.next().map(|family| family.macro_name)
 }
 
 /// The key and the word where a value was written as if it were a flag.
-fn flagged_word<S: HasPlan>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
+fn flagged_word<S: Plannable>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
     S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {
-        (Kind::Word(words), None) => {
+        (KeyKind::Word(words), None) => {
             let word = words.iter().find(|word| **word == name && word.len() > 1)?;
             Some((key.name, *word))
         }

@@ -20,7 +20,7 @@ pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
-use crate::spec::{Key, Kind, ReduceSpec, SgemmSpec, Table};
+use crate::spec::{Key, KeyKind, ReduceSpec, SgemmSpec, Table};
 
 /// Declares a structure of copyable facts: private fields, each read by a method of its name. Those
 /// behind `decided` hold the reason too.
@@ -75,7 +75,7 @@ impl Faults {
 
     /// Dimensions of 0, and numbers less than the table allows.
     pub(crate) fn check_minimums<S: Table>(&mut self, spec: &S) {
-        let size = |key: &&Key<S>| matches!(key.kind, Kind::Size { .. });
+        let size = |key: &&Key<S>| matches!(key.kind, KeyKind::Size { .. });
         for key in S::KEYS.iter().filter(size) {
             if (key.smallest)(spec) == Some(0) {
                 let size = (key.text)(spec).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Faults {
             if self.sound(&[key.name]) && !deciding.any(|key| key.is_idle(spec)) {
                 let keys: Vec<&'static str> =
                     std::iter::once(key.name).chain(on.rests_on.iter().copied()).collect();
-                let remedy = on.remedy.text(spec);
+                let remedy = on.suggestion.text(spec);
                 self.0.push(error::table::nothing_to_act_on(&keys, on.because, &remedy));
             }
         }
@@ -127,18 +127,18 @@ fn check_name(name: Option<&str>, faults: &mut Faults) {
 }
 
 /// A spec whose soundness can be asked for.
-pub(crate) trait HasPlan: Table {
+pub(crate) trait Plannable: Table {
     /// Whether it has a plan.
     fn check(&self) -> Result<(), SpecErrors>;
 }
 
-impl HasPlan for ReduceSpec {
+impl Plannable for ReduceSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         self.plan().map(drop)
     }
 }
 
-impl HasPlan for SgemmSpec {
+impl Plannable for SgemmSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         self.plan().map(drop)
     }

@@ -26,8 +26,8 @@ mod sizes;
 mod table;
 
 pub use arith::{Accuracy, Arith};
-pub(crate) use epilogue::Named;
-pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
+pub(crate) use epilogue::EpilogueInput;
+pub use epilogue::{Along, ArgSlot, Epilogue, EpilogueArg};
 pub use expression::{Finish, Fold, Identity, Map};
 pub use factor::Factor;
 pub use reduce::{
@@ -35,10 +35,10 @@ pub use reduce::{
 };
 pub(crate) use sgemm::Sharing;
 pub use sgemm::{
-    Batch, Bounds, Copies, Fragment, Instruction, Lanes, Layout, Order, SgemmSpec, Split,
+    Batch, Bounds, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SgemmSpec, SplitK,
 };
 pub use sizes::{Block, Rect, Tile};
-pub use table::{Datum, KeyInfo, Kind, UnknownWord};
+pub use table::{Datum, KeyInfo, KeyKind, UnknownWord};
 
 use crate::error::SpecErrors;
 use std::fmt::{Debug, Display};
@@ -77,14 +77,14 @@ pub struct FamilyInfo {
 }
 
 impl FamilyInfo {
-    const fn of<S: Spec>() -> Self {
+    const fn new<S: Spec>() -> Self {
         Self { macro_name: S::MACRO, table: S::table }
     }
 }
 
 /// All families.
 pub const FAMILIES: &[FamilyInfo] =
-    &[FamilyInfo::of::<ReduceSpec>(), FamilyInfo::of::<SgemmSpec>()];
+    &[FamilyInfo::new::<ReduceSpec>(), FamilyInfo::new::<SgemmSpec>()];
 
 #[cfg(test)]
 mod tests;

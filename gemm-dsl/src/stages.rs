@@ -3,8 +3,8 @@
 //! needs to stay in its registers.
 
 use crate::spec::{
-    Arith, Batch, Block, Copies, Epilogue, Fragment, Instruction, Lanes, LaunchForm, Layout, Op,
-    Order, Over, Rect, ReduceSpec, SgemmSpec, Split, Tile, Tree,
+    Arith, Batch, Block, Copies, Epilogue, Fragment, GemmLayout, Instruction, Lanes, LaunchForm,
+    Op, Order, Over, Rect, ReduceSpec, SgemmSpec, SplitK, Tile, Tree,
 };
 
 /// One step of a ladder.
@@ -80,6 +80,15 @@ pub fn reduce() -> Vec<Stage<ReduceSpec>> {
 /// The matrix products, simplest first.
 pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let mut ladder = Ladder(Vec::new());
+    shared_tiles(&mut ladder);
+    register_tiles(&mut ladder);
+    pipelines(&mut ladder);
+    tensor_cores(&mut ladder);
+    ladder.0
+}
+
+/// From one element a thread to tiles in shared memory: stages 1 to 12.
+fn shared_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block = Block::new(16, 16);
     ladder.start(1, "naive_uncoalesced", |s: SgemmSpec| s.block(block).lanes(Lanes::M));
     let naive = ladder.start(2, "naive", |s| s.block(block));
@@ -102,7 +111,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     ladder.step(&float4, 12, "outer_product", |s| {
         s.tile(Tile::new(64, 64, 16)).thread(Rect::new(4, 4))
     });
+}
 
+/// Block tiles of 128x128 whose threads keep 8x8 elements: stages 13 to 20.
+fn register_tiles(ladder: &mut Ladder<SgemmSpec>) {
     let block_128 =
         ladder.start(13, "block_128", |s| s.tile(Tile::new(128, 128, 8)).thread(Rect::new(8, 8)));
     let vectors = ladder.step(&block_128, 14, "block_128_float4", |s| s.float4(true));
@@ -118,7 +130,10 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     let column = |s: SgemmSpec| s.order(Order::Column);
     ladder.step(&buffered, 19, "pitched", |s| column(s.pitched(true)));
     ladder.step(&buffered, 20, "warp_tile", |s| column(s.warp(Rect::new(64, 32))));
+}
 
+/// Asynchronous copies, and what is built on them: stages 21 to 32.
+fn pipelines(ladder: &mut Ladder<SgemmSpec>) {
     ladder.start(21, "async_pipeline", |s| {
         s.tile(Tile::new(128, 128, 16))
             .thread(Rect::new(8, 8))
@@ -147,7 +162,7 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     // shared rows need no padding. With both copies alike the taller tile is the faster one: 1.045
     // instead of 1.015 of cuBLAS at 4096 on an H200.
     ladder.step(&fastest, 23, "layout_tn", |s| {
-        s.layout(Layout::Tn)
+        s.layout(GemmLayout::Tn)
             .transpose(false)
             .pad_a(0)
             .tile(Tile::new(256, 128, 16))
@@ -158,7 +173,12 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     });
     // Both matrices are transposed on their way. Found by `tune`: 1.015 of cuBLAS at 4096 on an H200.
     ladder.step(&fastest, 24, "layout_nt", |s| {
-        s.layout(Layout::Nt).tile(Tile::new(256, 128, 16)).pad_b(12).stages(3).spread(12).raster(16)
+        s.layout(GemmLayout::Nt)
+            .tile(Tile::new(256, 128, 16))
+            .pad_b(12)
+            .stages(3)
+            .spread(12)
+            .raster(16)
     });
     ladder.step(&fastest, 25, "scaled", |s| s.scaled(true));
     ladder.step(&fastest, 26, "batched", |s| s.batch(Batch::Strided));
@@ -189,10 +209,13 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
             .slices(8)
             .blocks_per_sm(4)
     });
-    ladder.step(&slices, 31, "split_k", |s| s.split_k(Split::Auto));
+    ladder.step(&slices, 31, "split_k", |s| s.split_k(SplitK::Auto));
     ladder.step(&fastest, 32, "stream_k", |s| s.stream_k(true));
+}
 
-    // Tensor cores. Fragments along K meet no conflict where rows start four banks apart, those along N where they
+/// Tensor cores: stages 33 to 43.
+fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
+    // Fragments along K meet no conflict where rows start four banks apart, those along N where they
     // start eight apart.
     let mma = ladder.start(33, "mma_sync", |s| {
         s.tile(Tile::new(128, 256, 32))
@@ -227,7 +250,6 @@ pub fn sgemm() -> Vec<Stage<SgemmSpec>> {
     });
     ladder.step(&planes, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));
-    ladder.0
 }
 
 #[cfg(test)]
@@ -373,9 +395,9 @@ mod tests {
             let mut spec = stage.map(|stage| stage.spec.clone()).unwrap_or_default();
             assert_eq!(spec.layout.to_string(), layout);
             if layout == "nt" {
-                spec.layout = Layout::Tt;
+                spec.layout = GemmLayout::Tt;
             }
-            let plans = [spec.plan(), spec.clone().layout(Layout::Nn).plan()];
+            let plans = [spec.plan(), spec.clone().layout(GemmLayout::Nn).plan()];
             plans.map(|plan| match plan.map(|plan| *plan.shape()) {
                 Ok(Shape::Tiled(t)) => [t.a(), t.b()].map(|o| (o.width(), o.walk())),
                 other => panic!("{other:?}"),

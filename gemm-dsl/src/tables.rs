@@ -6,13 +6,13 @@
 //! else => op: sum, over: rows, group: 32
 //! ```
 //!
-//! The first row whose condition holds is chosen. A condition is an expression over what its [family](Tabled) says:
+//! The first row whose condition holds is chosen. A condition is an expression over what its [family](TableFamily) says:
 //! of reductions the extents of a problem, and nothing of the device, so that what is chosen, and with it the bits
 //! of the result, depends on the table and on the shape alone; of products also how the matrices lie, and the
 //! device. All rows compute the same; they differ in how.
 //!
 //! A line of products says neither `layout` nor `pitched`: a row takes matrices however they lie, and has a kernel
-//! for each way.
+//! for each layout.
 //!
 //! A table of products that begins with `invariant;` has only rows that sum each element in ascending K by one
 //! accumulator: they all give the same bits, so that none of them depends on which row is chosen. `accuracy: bound;` before
@@ -23,27 +23,29 @@ pub mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use sgemm::{SgemmProblem, SgemmShape, Target, lines_take_vectors};
+pub use sgemm::{SgemmProblem, SgemmShape, Strided, Target, lines_take_vectors};
 
 use crate::Family;
 use crate::error::SpecErrors;
-use crate::expr::{Closure, Conditions, Environment, Facts, Problem, REDUCE_TABLE};
-use crate::parse;
-use crate::plan::HasPlan;
+use crate::expr::{Closure, ConditionInput, Conditions, ExprScope, Facts, REDUCE_TABLE};
+use crate::plan::Plannable;
 use crate::spec::{Accuracy, ReduceSpec};
 use std::fmt;
 use std::str::FromStr;
 
-/// A family of which there are tables.
-pub trait Tabled: Family {
-    /// What a row is chosen for.
-    type Problem;
-
+/// Reading of tables, which the grammar implements.
+pub trait ReadTable: Sized {
     /// Reads and checks a table.
     ///
     /// # Errors
     /// All of its faults.
     fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors>;
+}
+
+/// A family of which there are tables.
+pub trait TableFamily: Family + ReadTable {
+    /// What a row is chosen for.
+    type Problem;
 
     /// What the names of its conditions stand for, in the order of their environment.
     fn facts(problem: &Self::Problem) -> Facts;
@@ -53,31 +55,31 @@ pub trait Tabled: Family {
         None
     }
 
-    /// In how many ways the arrays of a problem may lie, which no line says: a row has a kernel for each.
-    const WAYS: usize = 1;
+    /// The number of layouts that the arrays of a problem may have, which no line says: a rule has a kernel for each.
+    const LAYOUTS: usize = 1;
 
-    /// The number of the way in which those of a problem lie.
-    fn way(_: &Self::Problem) -> usize {
+    /// The index of the layout that those of a problem have.
+    fn layout_index(_: &Self::Problem) -> usize {
         0
     }
 
     /// The kernel of a line for arrays that lie so.
     #[must_use]
-    fn lying(&self, _way: usize) -> Self {
+    fn with_layout(&self, _way: usize) -> Self {
         self.clone()
     }
 }
 
 /// What a table asks of the specs in its rows.
-pub(crate) trait Rows: HasPlan + Tabled {
+pub(crate) trait RuleSpec: Plannable + TableFamily {
     /// What conditions may name.
-    const CONDITION: &'static Environment;
+    const CONDITION: &'static ExprScope;
 
     /// Keys that no line has, since they follow from the problem, and what a condition asks in their place.
     const FOLLOWING: &'static [(&'static str, &'static str)];
 
-    /// What is so of the problems whose arrays lie in a way.
-    fn answers(way: usize) -> Vec<(&'static str, bool)>;
+    /// What is so of the problems whose arrays lie in a layout.
+    fn answers(layout_index: usize) -> Vec<(&'static str, bool)>;
 
     /// A line, for messages.
     const LINE: &'static str;
@@ -95,26 +97,26 @@ pub(crate) type Rounds<S> = (&'static str, fn(&S) -> Option<Accuracy>);
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row<S> {
+pub struct Rule<S> {
     /// Where it is chosen; always, without one.
     pub when: Option<Closure>,
-    /// The kernel, as its line says, which says nothing of how arrays lie: see [`Row::kernels`].
+    /// The kernel, as its line says, which says nothing of how arrays lie: see [`Rule::kernels`].
     pub spec: S,
-    /// The ways in which arrays lie of problems that may come to it.
-    pub(crate) ways: Vec<usize>,
+    /// The layouts in which arrays lie of problems that may come to it.
+    pub(crate) layouts: Vec<usize>,
 }
 
-impl<S: Tabled> Row<S> {
-    /// Its kernels, one for each way in which the arrays lie of problems that may come to it.
+impl<S: TableFamily> Rule<S> {
+    /// Its kernels, one for each layout in which the arrays lie of problems that may come to it.
     pub fn kernels(&self) -> impl Iterator<Item = S> {
-        self.ways.iter().map(|way| self.spec.lying(*way))
+        self.layouts.iter().map(|layout_index| self.spec.with_layout(*layout_index))
     }
 }
 
 /// A table: each problem has a row, the last one if no other. No two rows have one condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTable<S> {
-    rows: Vec<Row<S>>,
+    rows: Vec<Rule<S>>,
     conditions: Conditions,
     header: Header,
 }
@@ -158,14 +160,14 @@ impl fmt::Display for OutOfRange {
 impl std::error::Error for OutOfRange {}
 
 impl<S> KernelTable<S> {
-    /// Rows that have been checked.
-    pub(crate) fn of(rows: Vec<Row<S>>, header: Header) -> Self {
+    /// Rules that have been checked.
+    pub(crate) fn new(rows: Vec<Rule<S>>, header: Header) -> Self {
         let conditions = Conditions::new(rows.iter().map(|row| row.when.as_ref()));
         Self { rows, conditions, header }
     }
 
     /// The rows. The last one has no condition.
-    pub fn rows(&self) -> &[Row<S>] {
+    pub fn rules(&self) -> &[Rule<S>] {
         &self.rows
     }
 
@@ -180,14 +182,14 @@ impl<S> KernelTable<S> {
     }
 }
 
-impl<S: Tabled> KernelTable<S> {
+impl<S: TableFamily> KernelTable<S> {
     /// The number of the row for a problem.
     ///
     /// # Errors
     /// [`OutOfRange`] for an extent that no array has.
     pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
         let waves = |tile| waves_of::<S>(problem, tile);
-        first(&self.conditions, Problem { facts: &S::facts(problem), waves: &waves })
+        first(&self.conditions, ConditionInput { facts: &S::facts(problem), waves: &waves })
     }
 
     /// Why a row is chosen for a problem: what its condition and those before it name, and what that is, in the order
@@ -202,21 +204,20 @@ impl<S: Tabled> KernelTable<S> {
     ) -> Result<Vec<(String, String)>, OutOfRange> {
         let (facts, waves) = (S::facts(problem), |tile| waves_of::<S>(problem, tile));
         check(&self.conditions, &facts)?;
-        let problem = Problem { facts: &facts, waves: &waves };
+        let problem = ConditionInput { facts: &facts, waves: &waves };
         let asked = self.conditions.asked_by(row).iter();
         Ok(asked.map(|asked| (asked.to_string(), problem.answer(*asked).to_string())).collect())
     }
 }
 
 /// The waves that conditions of a family ask for.
-fn waves_of<S: Tabled>(problem: &S::Problem, tile: (u32, u32)) -> f64 {
-    S::waves(problem, tile).unwrap_or_else(|| {
-        unreachable!("Environment::has_waves: problems of this family have them")
-    })
+fn waves_of<S: TableFamily>(problem: &S::Problem, tile: (u32, u32)) -> f64 {
+    S::waves(problem, tile)
+        .unwrap_or_else(|| unreachable!("ExprScope::has_waves: problems of this family have them"))
 }
 
 /// The first row for a problem.
-fn first(conditions: &Conditions, problem: Problem<'_>) -> Result<usize, OutOfRange> {
+fn first(conditions: &Conditions, problem: ConditionInput<'_>) -> Result<usize, OutOfRange> {
     check(conditions, problem.facts)?;
     match conditions.first(problem) {
         Some(row) => Ok(row),
@@ -235,7 +236,7 @@ fn check(conditions: &Conditions, facts: &Facts) -> Result<(), OutOfRange> {
     }
 }
 
-impl<S: fmt::Display> fmt::Display for Row<S> {
+impl<S: fmt::Display> fmt::Display for Rule<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.when {
             Some(when) => write!(f, "{when} => {}", self.spec),
@@ -266,28 +267,25 @@ impl<S: fmt::Display> fmt::Display for KernelTable<S> {
     }
 }
 
-impl<S: Tabled> FromStr for KernelTable<S> {
+impl<S: TableFamily> FromStr for KernelTable<S> {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
         S::read_table(text)
     }
 }
 
-impl Tabled for ReduceSpec {
+impl TableFamily for ReduceSpec {
     /// The extents (outer, len, inner) of what is folded; those that `over` has not are 1.
     type Problem = (u64, u64, u64);
 
-    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
-        parse::table_from_text(text)
-    }
-
-    fn facts((outer, len, inner): &(u64, u64, u64)) -> Facts {
+    fn facts(problem: &(u64, u64, u64)) -> Facts {
+        let (outer, len, inner) = problem;
         Facts::new([*outer, *len, *inner], [])
     }
 }
 
-impl Rows for ReduceSpec {
-    const CONDITION: &'static Environment = &REDUCE_TABLE;
+impl RuleSpec for ReduceSpec {
+    const CONDITION: &'static ExprScope = &REDUCE_TABLE;
 
     const FOLLOWING: &'static [(&'static str, &'static str)] = &[];
 

@@ -3,3 +3,4 @@
 pub mod arch;
 pub mod intrinsic;
 pub mod tensor_core;
+pub mod types;

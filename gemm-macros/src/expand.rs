@@ -1,11 +1,12 @@
 //! From the tokens of a call to the tokens it becomes.
 
+use crate::errors::both;
 use crate::item;
 use crate::list::List;
 use gemm_dsl::Family;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
-use gemm_dsl::tables::{KernelTable, Row, Tabled};
+use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
 use proc_macro2::{Group, Span, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::HashSet;
@@ -49,10 +50,10 @@ pub(crate) fn sgemm_table(input: TokenStream) -> TokenStream {
 }
 
 /// The canonical text of a table whose kernels can be generated.
-fn checked_rows<S: Tabled>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
+fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Result<String> {
     let table = table?;
     let mut known = HashSet::new();
-    let kernels = table.rows().iter().flat_map(Row::kernels);
+    let kernels = table.rules().iter().flat_map(Rule::kernels);
     let kernels = kernels.filter(|spec| known.insert(spec.to_string()));
     kernels.map(|spec| checked(&spec).map(drop)).fold(Ok(table.to_string()), both)
 }
@@ -130,18 +131,6 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
 fn checked(spec: &impl Family) -> syn::Result<String> {
     let program = spec.program();
     program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
-}
-
-/// The first, if both are without errors.
-pub(crate) fn both<T>(first: syn::Result<T>, second: syn::Result<()>) -> syn::Result<T> {
-    match (first, second) {
-        (Err(mut all), Err(more)) => {
-            all.combine(more);
-            Err(all)
-        }
-        (Ok(value), Ok(())) => Ok(value),
-        (Err(errors), Ok(())) | (Ok(_), Err(errors)) => Err(errors),
-    }
 }
 
 /// A kernel of this type; after an error, one of a line that nobody will read.

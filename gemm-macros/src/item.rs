@@ -1,6 +1,6 @@
 //! `struct Layer;` before the spec of a product: the type that a user names.
 
-use crate::expand::both;
+use crate::errors::both;
 use crate::list::{Field, List};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};

@@ -8,6 +8,7 @@
 //!
 //! The crate reads, delegates and quotes; what a spec means is the business of `gemm-dsl`.
 
+mod errors;
 mod expand;
 mod item;
 mod list;

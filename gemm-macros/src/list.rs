@@ -1,24 +1,24 @@
 //! The operands of a product, as types, fields and values.
 
-use gemm_dsl::spec::{Along, SgemmOperand};
+use gemm_dsl::spec::{Along, EpilogueArg};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote};
 
 /// The operands of a kernel, in its order, each with the place of its name.
 #[derive(Default)]
-pub(crate) struct List(Vec<(SgemmOperand, Span)>);
+pub(crate) struct List(Vec<(EpilogueArg, Span)>);
 
 /// Names that no field can have, not even as `r#name`.
 const NO_FIELDS: [&str; 5] = ["self", "Self", "super", "crate", "_"];
 
 impl List {
-    pub(crate) fn new(operands: Vec<(SgemmOperand, Span)>) -> Self {
+    pub(crate) fn new(operands: Vec<(EpilogueArg, Span)>) -> Self {
         Self(operands)
     }
 
     /// Checks that a type can list them.
     pub(crate) fn check(&self) -> syn::Result<()> {
-        let most = SgemmOperand::MOST_LISTED;
+        let most = EpilogueArg::MOST_LISTED;
         let Some((operand, place)) = self.0.get(most) else { return Ok(()) };
         let message = format!(
             "`{operand}` is operand {} of {}, and the type of a kernel lists {most} at most; make a \
@@ -57,7 +57,7 @@ impl List {
     /// The same of what is called so.
     pub(crate) fn typed(of: &str, list: Option<&Self>, runtime: &TokenStream) -> TokenStream {
         let of = format_ident!("{of}");
-        let listed = list.filter(|Self(operands)| operands.len() <= SgemmOperand::MOST_LISTED);
+        let listed = list.filter(|Self(operands)| operands.len() <= EpilogueArg::MOST_LISTED);
         let Some(Self(operands)) = listed else { return quote!(#runtime::#of::<_>) };
         let kinds = operands.iter().map(|(operand, _)| match operand.along {
             Along::Nothing => quote!(::core::primitive::f32),

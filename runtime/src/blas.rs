@@ -17,7 +17,7 @@ use crate::program::Prepared;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
-use gemm_dsl::spec::{Accuracy, Batch, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::{Arc, OnceLock};
 use tables::{Asked, Shipped, Tables};
@@ -106,8 +106,8 @@ struct Asks {
 }
 
 impl Chooses for Asks {
-    fn operands(&self) -> &[SgemmOperand] {
-        static FACTORS: OnceLock<Vec<SgemmOperand>> = OnceLock::new();
+    fn operands(&self) -> &[EpilogueArg] {
+        static FACTORS: OnceLock<Vec<EpilogueArg>> = OnceLock::new();
         if !self.asked.scaled {
             return &[];
         }
@@ -332,11 +332,11 @@ pub fn sgemm_tables(arch: Option<Arch>, accuracy: Accuracy) -> [&'static SgemmTa
 /// In the simulator, which compiles nothing, the kernels are generated.
 ///
 /// ```
-/// use gemm_runtime::{Device, SgemmShape, spec::Layout, warm};
+/// use gemm_runtime::{Device, SgemmShape, spec::GemmLayout, warm};
 ///
 /// let device = Device::simulator();
 /// warm(&device, [(64, 64, 64), (1, 128, 512)])?;
-/// warm(&device, [SgemmShape::from((8, 8, 8)).batch(100).layout(Layout::Nt)])?;
+/// warm(&device, [SgemmShape::from((8, 8, 8)).batch(100).layout(GemmLayout::Nt)])?;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 ///

@@ -8,7 +8,7 @@ use gemm_dsl::Family;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::program::{KernelId, ProgramValues};
 use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
-use gemm_dsl::spec::{Arith, ReduceSpec, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Arith, EpilogueArg, ReduceSpec, SgemmSpec};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -99,7 +99,7 @@ pub struct Prepared {
     /// The spec, of type `S` where [`Programs::get`] was asked for one of `S`.
     spec: Option<Box<dyn Any + Send + Sync>>,
     /// What its spec says that the caller gives beside the matrices.
-    pub(crate) operands: Vec<SgemmOperand>,
+    pub(crate) operands: Vec<EpilogueArg>,
     /// Its kernels, in its order.
     kernels: Vec<Loadable>,
     /// The same where the planes of A are given, of B, or of both.
@@ -107,7 +107,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    fn new(program: VerifiedProgram, operands: Vec<SgemmOperand>) -> Self {
+    fn new(program: VerifiedProgram, operands: Vec<EpilogueArg>) -> Self {
         let kernels = program.kernels.iter().map(Loadable::new).collect();
         Self { program, spec: None, operands, kernels, given: Default::default() }
     }

@@ -1,7 +1,7 @@
 //! Products captured into CUDA graphs: replayed on changed operands they leave the bits of direct launches.
 
 use crate::{alone, equal_bits, on_gpu, own_gpu};
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_reference::{random, sharing};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
@@ -77,7 +77,7 @@ pub fn captured(
 struct Memory {
     size: Size,
     batch: Option<usize>,
-    operands: Vec<SgemmOperand>,
+    operands: Vec<EpilogueArg>,
     /// A, B and C, then what the epilogue names; one element of a number.
     arrays: Vec<CudaSlice<f32>>,
 }

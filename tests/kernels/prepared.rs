@@ -1,6 +1,6 @@
 //! Products whose factors have their planes made once: bits, what is launched, and who takes planes.
 
-use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
+use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_dsl::target::tensor_core::Format;
 use gemm_reference::product::Size;
 use gemm_reference::random::{Hard, Random};
@@ -23,7 +23,7 @@ fn planes_that_are_given_give_the_same_bits() {
     let mut random = Random::new(17);
     let (mut whole, mut lost) = (0, 0);
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
-        for layout in Layout::ALL {
+        for layout in GemmLayout::ALL {
             let rest = [
                 "",
                 "float4, copy: tma, stages: 2, producer, persistent",

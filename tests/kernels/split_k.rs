@@ -2,7 +2,7 @@
 
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Elem, Expr, MemoryOrder, Scope, VerifiedKernel};
-use gemm_dsl::spec::{SgemmSpec, Split};
+use gemm_dsl::spec::{SgemmSpec, SplitK};
 use gemm_reference::product::Size;
 use gemm_reference::random;
 use gemm_reference::random::Random;
@@ -76,8 +76,8 @@ impl Launch {
     fn sharing(&self, spec: &SgemmSpec) -> Sharing {
         // By the reference `auto` is as many ranges as the kernel is given.
         let spec = match spec.split_k {
-            Split::Auto => &spec.clone().split_k(RANGES),
-            Split::Ranges(_) => spec,
+            SplitK::Auto => &spec.clone().split_k(RANGES),
+            SplitK::Ranges(_) => spec,
         };
         Sharing::new(spec, self.size, self.count, SIMULATED).by_blocks(self.blocks)
     }
@@ -120,8 +120,8 @@ impl Launch {
         }
         match (spec.stream_k, spec.split_k) {
             (true, _) => scalars.extend([tiles as u64, blocks as u64]),
-            (false, Split::Auto) => scalars.push(RANGES.into()),
-            (false, Split::Ranges(_)) => {}
+            (false, SplitK::Auto) => scalars.push(RANGES.into()),
+            (false, SplitK::Ranges(_)) => {}
         }
         match gemm_sim::launch(kernel, &buffers, &scalars) {
             Ok(_) if buffers[4].bits().iter().any(|word| *word != 0) => Shown::NotKept,
@@ -235,8 +235,8 @@ fn random_specs_share_in_every_way() {
         let parts = Sharing::new(&spec, size, 1, SIMULATED).parts(0, (0, 0));
         let way = match (spec.stream_k, spec.split_k) {
             (true, _) => "stream_k",
-            (_, Split::Auto) => "auto",
-            (_, Split::Ranges(2..)) => "ranges",
+            (_, SplitK::Auto) => "auto",
+            (_, SplitK::Ranges(2..)) => "ranges",
             _ => continue,
         };
         *seen.entry((way, parts > 1, spec.slices > 1)).or_insert(0) += 1;

@@ -1,6 +1,6 @@
 //! Operands of a kernel: its type lists them, and a named kernel has them as fields.
 
-use gemm_runtime::spec::{Along, SgemmOperand, Slot};
+use gemm_runtime::spec::{Along, ArgSlot, EpilogueArg};
 use gemm_runtime::{
     ByName, Device, Error, M, MN, Matrix, MatrixMut, MatrixRef, N, Sgemm, SgemmKernel, SgemmSpec,
     sgemm_kernel,
@@ -31,11 +31,11 @@ fn the_type_of_a_macro_s_kernel_is_that_of_its_line() -> Result<(), Error> {
         Ok(spec)
     }
     assert_eq!(same(&NONE)?.operands(), []);
-    let scale = SgemmOperand { name: "scale".into(), along: Along::M, slot: Slot::Array(2) };
+    let scale = EpilogueArg { name: "scale".into(), along: Along::M, slot: ArgSlot::Array(2) };
     assert_eq!(same(&ONE)?.operands(), [scale]);
     let names: Vec<String> = same(&ALL)?.operands().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["alpha", "beta", "bias[n]", "residual[m, n]", "slope", "scale[m]"]);
-    assert_eq!(same(&MOST)?.operands().len(), SgemmOperand::MOST_LISTED);
+    assert_eq!(same(&MOST)?.operands().len(), EpilogueArg::MOST_LISTED);
     Ok(())
 }
 

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             let table: KernelTable<SgemmSpec> =
                 table.text().parse().unwrap_or_else(|error| panic!("sm_{arch}: {error}"));
             // Several rows may have one kernel, and tables of several classes and architectures one row.
-            let rows = table.rows().iter().enumerate();
+            let rows = table.rules().iter().enumerate();
             let once_for = every_row.then_some(arch);
             for (i, row) in rows.filter(|(_, row)| known.insert((once_for, row.spec.to_string()))) {
                 let (name, spec) = (format!("ships::sm_{arch}_{class}_{of}_{i}"), row.spec.clone());

@@ -96,7 +96,7 @@ proptest! {
 
 #[test]
 fn every_function_is_printed_as_it_is_meant() {
-    for function in EPILOGUE.functions().map(Function::row) {
+    for function in EPILOGUE.functions().map(Function::info) {
         let args = match function.operands {
             ["integer"] => "row".to_owned(),
             operands => vec!["acc"; operands.len()].join(", "),

@@ -84,7 +84,7 @@ pub fn apply(kernel: &Kernel, function: &Function, args: &[Value]) -> Option<Val
 }
 
 fn call(f: Intrinsic, args: &[Value]) -> Option<Value> {
-    let Semantics::Float { f32, .. } = f.row().semantics else { return None };
+    let Semantics::Float { f32, .. } = f.info().semantics else { return None };
     let mut operands = [0.0; 3];
     for (operand, arg) in operands.iter_mut().zip(args) {
         *operand = match arg {

@@ -124,7 +124,7 @@ impl Trees {
             (4 | 5, Ty::F32) => {
                 use Intrinsic::{Abs, Floor, Fma, Maximum, Minimum, RoundEven, Sqrt};
                 let f = pick(random, &[Fma, Fma, Maximum, Minimum, Abs, Sqrt, Floor, RoundEven]);
-                Expr::Call(f, (0..f.row().arity).map(|_| sub(random, ty)).collect())
+                Expr::Call(f, (0..f.info().arity).map(|_| sub(random, ty)).collect())
             }
             _ => {
                 use Arith::{Add, Div, Mul, Sub};

@@ -2,8 +2,10 @@
 //! ladders and the module documentation of plans and expressions give. `cargo bless` writes them
 //! anew.
 
-use gemm_dsl::expr::{Bound, Environment, Function};
-use gemm_dsl::spec::{Along, FAMILIES, FamilyInfo, KeyInfo, Kind, ReduceSpec, SgemmOperand, Spec};
+use gemm_dsl::expr::{Bound, ExprScope, Function};
+use gemm_dsl::spec::{
+    Along, EpilogueArg, FAMILIES, FamilyInfo, KeyInfo, KeyKind, ReduceSpec, Spec,
+};
 use gemm_dsl::stages::{self, Stage};
 use libtest_mimic::{Failed, Trial};
 use std::fs;
@@ -32,10 +34,10 @@ fn page(family: &FamilyInfo) -> Result<(), Failed> {
         text += &format!("\n`{}`:\n\n{}", key.name, words(key));
     }
     let closures = keys.iter().filter_map(|key| match key.kind {
-        Kind::Closure(env) => Some((key.name, env)),
+        KeyKind::Closure(env) => Some((key.name, env)),
         _ => None,
     });
-    let closures: Vec<(&str, &Environment)> = closures.collect();
+    let closures: Vec<(&str, &ExprScope)> = closures.collect();
     for (name, env) in &closures {
         text += &format!("\n# The value of `{name}`\n\n{}", about(env)?);
     }
@@ -81,12 +83,12 @@ fn table(family: &FamilyInfo) -> String {
 fn spelling(key: &KeyInfo) -> String {
     let name = key.name;
     match key.kind {
-        Kind::Flag => format!("`{name}`"),
-        Kind::Size { form, .. } => format!("`{name}: {form}`"),
-        Kind::Number => format!("`{name}: n`"),
-        Kind::NumberOr(word) => format!("`{name}: n`, `{word}`"),
-        Kind::Word(words) => format!("`{name}:` {}", quoted(words)),
-        Kind::Closure(env) => {
+        KeyKind::Flag => format!("`{name}`"),
+        KeyKind::Size { form, .. } => format!("`{name}: {form}`"),
+        KeyKind::Number => format!("`{name}: n`"),
+        KeyKind::NumberOr(word) => format!("`{name}: n`, `{word}`"),
+        KeyKind::Word(words) => format!("`{name}:` {}", quoted(words)),
+        KeyKind::Closure(env) => {
             // A bar would end the cell.
             format!("`{name}: {}`", env.example.replace('|', "\\|"))
         }
@@ -100,7 +102,7 @@ fn quoted(words: &[&str]) -> String {
 
 fn default(key: &KeyInfo) -> String {
     match (key.kind, key.default.as_str()) {
-        (Kind::Flag, _) => "off".to_owned(),
+        (KeyKind::Flag, _) => "off".to_owned(),
         (_, "") => "none".to_owned(),
         (_, text) => format!("`{text}`"),
     }
@@ -108,13 +110,13 @@ fn default(key: &KeyInfo) -> String {
 
 /// The words that a key takes.
 fn words(key: &KeyInfo) -> String {
-    let Kind::Word(words) = key.kind else { unreachable!("only words have meanings") };
+    let KeyKind::Word(words) = key.kind else { unreachable!("only words have meanings") };
     let items = words.iter().zip(key.words);
     items.map(|(word, meaning)| format!("* `{word}`: {}\n", meaning.trim())).collect()
 }
 
 /// What a key lends its expressions.
-fn about(env: &Environment) -> Result<String, Failed> {
+fn about(env: &ExprScope) -> Result<String, Failed> {
     let names = match env.values.1 {
         0 => "It names nothing".to_owned(),
         _ => format!("The closure names {}", env.meaning),
@@ -128,15 +130,15 @@ fn about(env: &Environment) -> Result<String, Failed> {
 }
 
 /// The language and its functions.
-fn language(env: &Environment) -> Result<String, Failed> {
+fn language(env: &ExprScope) -> Result<String, Failed> {
     let functions: String = env
         .functions()
-        .map(Function::row)
+        .map(Function::info)
         .map(|row| {
             format!("| `{}({})` | {} |\n", row.name, row.operands.join(", "), row.meaning.trim())
         })
         .collect();
-    let bounds = Function::ALL.iter().map(|function| function.row()).filter_map(|row| {
+    let bounds = Function::ALL.iter().map(|function| function.info()).filter_map(|row| {
         let Bound { ulp, method } = row.bound?;
         Some(format!("| `{}` | {ulp:.2} | {method} |\n", row.name))
     });
@@ -151,7 +153,7 @@ fn language(env: &Environment) -> Result<String, Failed> {
 }
 
 /// What the closure may name behind the values at hand.
-fn operands(env: &Environment) -> Result<String, Failed> {
+fn operands(env: &ExprScope) -> Result<String, Failed> {
     if env.operands.is_empty() {
         return Ok(String::new());
     }
@@ -161,7 +163,7 @@ fn operands(env: &Environment) -> Result<String, Failed> {
         let (name, meaning, kind) = (along.example(), along.meaning(), along.kind());
         rows += &format!("| `{name}{along}` | {meaning} | `{kind}` |\n");
     }
-    let most = SgemmOperand::MOST_LISTED;
+    let most = EpilogueArg::MOST_LISTED;
     let mut text = format!(
         "Behind {} it may name operands, in any number and order: arrays and numbers of `f32` that the caller \
          gives at the launch. In the body each is called by its name alone, without the index, and is the \

@@ -8,7 +8,7 @@ pub use sgemm::{on_tensor_cores, sgemm};
 
 use gemm_dsl::SpecErrors;
 use gemm_dsl::expr::random;
-use gemm_dsl::spec::{Datum, Kind, Spec};
+use gemm_dsl::spec::{Datum, KeyKind, Spec};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
@@ -21,15 +21,15 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
     let mut keys = Vec::new();
     for key in S::table().into_iter().filter(|key| !own.contains(&key.name)) {
         let value = match key.kind {
-            Kind::Flag => Just(Datum::Flag).boxed(),
-            Kind::Word(words) => select(words).prop_map(|word| Datum::Word(word.into())).boxed(),
-            Kind::Number => (0..=5u32).prop_map(Datum::Number).boxed(),
-            Kind::NumberOr(word) => prop_oneof![
+            KeyKind::Flag => Just(Datum::Flag).boxed(),
+            KeyKind::Word(words) => select(words).prop_map(|word| Datum::Word(word.into())).boxed(),
+            KeyKind::Number => (0..=5u32).prop_map(Datum::Number).boxed(),
+            KeyKind::NumberOr(word) => prop_oneof![
                 3 => (0..=5u32).prop_map(Datum::Number),
                 1 => Just(Datum::Word(word.into())),
             ]
             .boxed(),
-            Kind::Closure(env) => (any::<u64>(), 0..4u32)
+            KeyKind::Closure(env) => (any::<u64>(), 0..4u32)
                 .prop_map(move |(seed, depth)| {
                     Datum::Closure(random::with_operands(env, seed, depth, 3))
                 })
@@ -37,7 +37,8 @@ fn values<S: Spec>(own: &'static [&str]) -> BoxedStrategy<Vec<(&'static str, Dat
             // Names change no kernel, and sizes are geometry.
             _ => continue,
         };
-        let given = if matches!(key.kind, Kind::Number | Kind::NumberOr(_)) { 0.35 } else { 0.5 };
+        let given =
+            if matches!(key.kind, KeyKind::Number | KeyKind::NumberOr(_)) { 0.35 } else { 0.5 };
         let value = proptest::option::weighted(given, value);
         keys.push(value.prop_map(move |value| value.map(|value| (key.name, value))).boxed());
     }

@@ -3,7 +3,7 @@
 
 use crate::bits;
 use crate::operands::launch;
-use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec, Split};
+use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec, SplitK};
 use gemm_reference::beside::Beside;
 use gemm_reference::product::Size;
 use gemm_reference::random;
@@ -174,7 +174,7 @@ type Written = (Vec<Vec<f32>>, Vec<(usize, usize)>);
 /// products there are.
 fn of_its_own(spec: &SgemmSpec) -> SgemmSpec {
     let ranges = match spec.split_k {
-        Split::Auto => Split::Ranges(3),
+        SplitK::Auto => SplitK::Ranges(3),
         given => given,
     };
     spec.clone().split_k(ranges).stream_k(false)
@@ -213,7 +213,7 @@ pub fn run(
     let lies_c = Lies { shared: false, ..lies[2] };
     let c_before = many(lies_c, m, n, false);
     let operands = spec.operands();
-    let residual = |operand: &SgemmOperand| operand.along == Along::Mn;
+    let residual = |operand: &EpilogueArg| operand.along == Along::Mn;
     let residuals: Vec<Option<Many>> =
         operands.iter().map(|o| residual(o).then(|| many(lies[3], m, n, false))).collect();
     let beside = Beside::new(spec, size, || 0.5, |len| random::values(seeds.bits(), len));

@@ -1,7 +1,7 @@
 //! Matrix products: operands, launches among poisoned memory, and the reference.
 
 use crate::operands;
-use gemm_dsl::spec::{Along, Bounds, Layout, SgemmSpec};
+use gemm_dsl::spec::{Along, Bounds, GemmLayout, SgemmSpec};
 use gemm_reference::beside::{Beside, plain};
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Truth, transposed};
@@ -41,7 +41,7 @@ pub struct Placement {
 
 impl Placement {
     /// Rows, or columns, whose starts are all aligned to 16 bytes.
-    pub fn aligned_rows(layout: Layout, Size { m, n, k }: Size) -> Self {
+    pub fn aligned_rows(layout: GemmLayout, Size { m, n, k }: Size) -> Self {
         let rest = |line: usize| line.next_multiple_of(4) - line;
         let a = if layout.transposes_a() { m } else { k };
         let b = if layout.transposes_b() { k } else { n };
@@ -94,7 +94,7 @@ impl Problem {
     }
 
     /// A and B as they lie in memory for a layout, each with its lines and the elements of a line.
-    pub fn lying(&self, layout: Layout) -> [Stored; 2] {
+    pub fn lying(&self, layout: GemmLayout) -> [Stored; 2] {
         let Size { m, n, k } = self.size;
         let stored = |values: &[f32], rows, cols, by_column| match by_column {
             false => Stored { values: values.to_vec(), lines: rows, line: cols, by_column },

@@ -4,7 +4,7 @@ use gemm_bench::grid::repeats;
 use gemm_bench::grid::report::{GridMean, GridRow};
 use gemm_bench::plot::{Heat, Panel};
 use gemm_bench::table::{Table, number, percent, text};
-use gemm_runtime::spec::Layout;
+use gemm_runtime::spec::GemmLayout;
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
@@ -97,7 +97,7 @@ pub fn map(rows: &[GridRow], device: &str) -> Heat {
     let [ms, ns, ks] = [|row: &GridRow| row.m, |row: &GridRow| row.n, |row: &GridRow| row.k]
         .map(|extent: fn(&GridRow) -> usize| values(rows.iter().map(extent)));
     let layouts = values(rows.iter().map(|row| row.shape.layout));
-    let panel = |(layout, k): (Layout, usize)| {
+    let panel = |(layout, k): (GemmLayout, usize)| {
         let of = |row: &&GridRow| row.shape.layout == layout && row.k == k;
         let rows: Vec<&GridRow> = rows.iter().filter(of).collect();
         let [ms, ns] = [(&ms, true), (&ns, false)].map(|(all, is_m)| -> Vec<usize> {

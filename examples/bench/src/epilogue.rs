@@ -2,7 +2,7 @@
 
 use crate::data;
 use crate::products::{Matrices, Products, turned};
-use gemm_dsl::spec::{Along, Batch, Bounds, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_reference::epilogue::stored;
 use gemm_reference::product::{Size, Verdict};
@@ -38,18 +38,18 @@ enum EpilogueArray {
 }
 
 /// An operand as a launch takes it.
-enum EpilogueArg<'a> {
+enum ArgView<'a> {
     Number(f32),
     Vector(&'a Buffer),
     Matrix(MatrixRef<'a>),
 }
 
 impl EpilogueArray {
-    fn given(&self) -> Result<EpilogueArg<'_>, Error> {
+    fn given(&self) -> Result<ArgView<'_>, Error> {
         Ok(match self {
-            Self::Number(number) => EpilogueArg::Number(*number),
-            Self::Vector(vector) => EpilogueArg::Vector(vector),
-            Self::Matrix(matrices) => EpilogueArg::Matrix(matrices.view()?),
+            Self::Number(number) => ArgView::Number(*number),
+            Self::Vector(vector) => ArgView::Vector(vector),
+            Self::Matrix(matrices) => ArgView::Matrix(matrices.view()?),
         })
     }
 }
@@ -75,7 +75,7 @@ impl EpilogueArgs {
         for matrix in matrices.map(|(_, values)| values).chain(&mut on_host.c) {
             matrix.extend(values(others));
         }
-        let array = |(operand, values): &(SgemmOperand, Vec<f32>)| {
+        let array = |(operand, values): &(EpilogueArg, Vec<f32>)| {
             Ok::<_, Error>(match operand.along {
                 Along::Nothing => EpilogueArray::Number(values[0]),
                 Along::N | Along::M => EpilogueArray::Vector(device.upload(values)?),
@@ -120,15 +120,15 @@ impl EpilogueArgs {
         (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
         c: &mut impl AsMatrixMut<Element = f32>,
     ) -> Result<Launched, Error> {
-        let given: Result<Vec<EpilogueArg<'_>>, Error> =
+        let given: Result<Vec<ArgView<'_>>, Error> =
             self.arrays.iter().map(EpilogueArray::given).collect();
         let given = given?;
         let mut call = kernel.call(device);
         for ((operand, _), given) in self.on_host.operands.iter().zip(&given) {
             call = match given {
-                EpilogueArg::Number(number) => call.operand(&operand.name, *number),
-                EpilogueArg::Vector(vector) => call.operand(&operand.name, *vector),
-                EpilogueArg::Matrix(view) => call.operand(&operand.name, view),
+                ArgView::Number(number) => call.operand(&operand.name, *number),
+                ArgView::Vector(vector) => call.operand(&operand.name, *vector),
+                ArgView::Matrix(view) => call.operand(&operand.name, view),
             };
         }
         call.launch(a, b, c)

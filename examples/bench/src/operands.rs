@@ -4,7 +4,7 @@ use crate::epilogue::EpilogueArgs;
 use crate::gpu::{Gpu, GpuReference, failed};
 use crate::products::{Matrices, Products, turned};
 use cudarc::driver::{CudaSlice, CudaView};
-use gemm_dsl::spec::{Arith, Layout, SgemmSpec};
+use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_reference::beside::plain;
 use gemm_reference::product::{Size, Truth, Verdict, transposed};
 use gemm_runtime::{Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm};
@@ -215,7 +215,7 @@ impl<'h> Operands<'h> {
     }
 
     /// A and B as cuBLAS takes them for a layout, which have been brought for it; none on the simulator.
-    pub fn slices(&self, layout: Layout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
+    pub fn slices(&self, layout: GemmLayout) -> Option<(&CudaSlice<f32>, &CudaSlice<f32>)> {
         let a = self.a.form(layout.transposes_a());
         match (a, self.b.form(layout.transposes_b())) {
             (Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => Some((a, b)),

@@ -10,7 +10,7 @@ use gemm_bench::progress;
 use gemm_bench::tune::table::model::{HOPELESS, Model};
 use gemm_bench::tune::table::options::Task;
 use gemm_bench::tune::table::times::{CUBLAS, Head, Time, TimesFile};
-use gemm_runtime::spec::{Arith, Layout};
+use gemm_runtime::spec::{Arith, GemmLayout};
 use gemm_runtime::{Device, Error, SgemmKernel, SgemmSpec};
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -32,13 +32,13 @@ struct MeasuredSpec {
 
 impl MeasuredSpec {
     fn new(spec: &SgemmSpec) -> Result<Self, Error> {
-        let kernel = |layout: &Layout| {
+        let kernel = |layout: &GemmLayout| {
             let spec = spec.clone().for_matrices(*layout, false);
             Ok((spec.clone(), SgemmKernel::new(spec)?))
         };
         Ok(Self {
             text: spec.to_string(),
-            kernels: Layout::ALL.iter().map(kernel).collect::<Result<_, Error>>()?,
+            kernels: GemmLayout::ALL.iter().map(kernel).collect::<Result<_, Error>>()?,
             model: Model::new(spec)
                 .ok_or_else(|| Error::Internal(format!("no plan of `{spec}`")))?,
         })

@@ -10,7 +10,7 @@ mod host;
 use gemm_bench::cli::{Failure, Outcome, exit};
 use gemm_bench::gpu::Gpu;
 use gemm_bench::table::{Table, number, text};
-use gemm_dsl::expr::{Closure, EPILOGUE, Function, Row};
+use gemm_dsl::expr::{Closure, EPILOGUE, Function, FunctionInfo};
 use gemm_dsl::ir::{Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, VerifiedKernel};
 use gemm_dsl::{SpecErrors, cuda};
 use gemm_runtime::Device;
@@ -85,7 +85,7 @@ fn run() -> Result<Outcome, Failure> {
     let mut table =
         Table::new([text("function"), number("worst ulp"), number("bound"), text("at"), text("")]);
     let mut sound = true;
-    for Row { name, bound, .. } in Function::ALL.iter().map(|function| function.row()) {
+    for FunctionInfo { name, bound, .. } in Function::ALL.iter().map(|function| function.info()) {
         let Some(bound) = bound else { continue };
         let Some((_, in_cuda, on_host)) = REFERENCES.iter().find(|(known, ..)| *known == name)
         else {

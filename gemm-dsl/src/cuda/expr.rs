@@ -301,7 +301,7 @@ fn print(k: &Kernel, e: &Expr) -> (String, Prec) {
         Expr::Call(f, args) => {
             let name = args.first().map_or("", |first| helper::spelling(*f, first.ty()).name);
             // A warp-wide function names the lanes that take part: all of them.
-            let mask = f.row().warp_wide.then(|| "0xffffffff".to_owned());
+            let mask = f.info().warp_wide.then(|| "0xffffffff".to_owned());
             let args: Vec<String> =
                 mask.into_iter().chain(args.iter().map(|a| text(k, a))).collect();
             (format!("{name}({})", args.join(", ")), Prec::Primary)

@@ -162,7 +162,7 @@ pub(super) fn names() -> BTreeSet<String> {
     for count in [1, 2, 4] {
         names.extend([false, true].map(|transposed| load_matrix(count, transposed)));
     }
-    for row in Intrinsic::ALL.map(Intrinsic::row) {
+    for row in Intrinsic::ALL.map(Intrinsic::info) {
         names.extend([row.single.name, row.double.name].map(str::to_owned));
     }
     names.extend(atomic::names());

@@ -2,82 +2,87 @@
 
 mod operation;
 
-use super::environment::{Environment, KEYWORDS, RESERVED, WAVES};
+use super::literal;
 use super::parse::MAX_DEPTH;
-use super::range::Range;
-use super::tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary};
+use super::range::IntRange;
+use super::tree::{Binary, Block, ClosureParam, Let, Node, NodeKind, NodeSpan, Unary};
 use super::typing::{Float, Typing, ValueType};
-use super::{literal, remedy};
 use crate::error::SpecError;
 use crate::expr::messages;
+use crate::expr::scope::{ExprScope, KEYWORDS, RESERVED, WAVES};
+use crate::expr::suggestion;
+use crate::expr::typing::Type;
+use operation::CheckedOperand;
 
 /// All faults of what has been read, in the order of the text; of types only if they are known. Where a plan says how
 /// many values there are, it knows the types too: before, a name that is never read may be one too many.
 pub(super) fn check(
-    env: &'static Environment,
+    scope: &'static ExprScope,
     typing: Option<&Typing>,
-    params: &[Param],
+    params: &[ClosureParam],
     body: &Block,
 ) -> Vec<SpecError> {
-    let mut check = Check::new(env, typing);
+    let mut check = Checker::new(scope, typing);
     check.params(params);
     let found = check.block(body, 0);
-    if let (Some(typing), Some(found)) = (typing, found.map(Known::ty))
+    if let (Some(typing), Some(found)) = (typing, found.map(AbstractValue::ty))
         && found != typing.result
     {
-        check.fault(messages::wrong_result(env, typing, &body.value, found));
+        check.fault(messages::wrong_result(scope, typing, &body.value, found));
     }
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
     let unused: Vec<SpecError> = check
         .known
         .iter()
         .filter(unused)
-        .map(|known| messages::unused(env, known.at, &known.name, known.operand))
+        .map(|known| messages::unused(scope, known.at, &known.name, known.operand))
         .collect();
     // A name may be unused because it was misspelt where it was used.
-    if check.faults.is_empty() && (typing.is_some() || !env.is_counted_by_plan()) {
+    if check.faults.is_empty() && (typing.is_some() || !scope.is_counted_by_plan()) {
         check.faults = unused;
     }
-    check.faults.sort_by_key(|fault| fault.tokens().map_or(0, |(first, _)| first));
+    check.faults.sort_by_key(|fault| fault.tokens().map_or(0, |at| at.first));
     check.faults
 }
 
 /// The least and the greatest value of a sound expression that gives an integer.
 pub(super) fn range(
-    env: &'static Environment,
+    scope: &'static ExprScope,
     typing: &Typing,
-    params: &[Param],
+    params: &[ClosureParam],
     body: &Block,
 ) -> Option<(i128, i128)> {
-    let mut check = Check::new(env, Some(typing));
+    let mut check = Checker::new(scope, Some(typing));
     check.params(params);
     match check.block(body, 0) {
-        Some(Known::Int(range)) if check.faults.is_empty() => Some((range.least, range.most)),
+        Some(AbstractValue::Int(range)) if check.faults.is_empty() => {
+            Some((range.least, range.most))
+        }
         _ => None,
     }
 }
 
 /// Whether parameters name values at hand, and then operands that the environment has, each once, whatever
 /// else is wrong with them.
-pub(super) fn lists_operands(env: &Environment, params: &[Param]) -> bool {
-    let values = params.iter().take(env.values.1).all(|value| value.index.is_empty());
+pub(super) fn lists_operands(scope: &ExprScope, params: &[ClosureParam]) -> bool {
+    let values = params.iter().take(scope.values.1).all(|value| value.index.is_empty());
     values
-        && params.iter().enumerate().skip(env.values.1).all(|(i, param)| {
-            wrong_operand(env, param).is_none()
+        && params.iter().enumerate().skip(scope.values.1).all(|(i, param)| {
+            wrong_operand(scope, param).is_none()
                 && params[..i].iter().all(|earlier| earlier.name != param.name)
         })
 }
 
 /// What is wrong with a parameter as an operand, if the environment has any.
-fn wrong_operand(env: &Environment, param: &Param) -> Option<SpecError> {
+fn wrong_operand(scope: &ExprScope, param: &ClosureParam) -> Option<SpecError> {
     let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
-    match env.output {
+    match scope.output {
         Some((output, by)) if param.name == output => {
-            (index != by).then(|| messages::output_index(env, param.at, output, by))
+            (index != by).then(|| messages::output_index(scope, param.at, output, by))
         }
         _ => {
-            let is_known = env.operands.contains(&index.as_slice());
-            (!is_known).then(|| messages::wrong_index(env, param.at, &param.name))
+            let is_known = scope.operands.contains(&index.as_slice());
+            (!is_known).then(|| messages::wrong_index(scope, param.at, &param.name))
         }
     }
 }
@@ -85,17 +90,17 @@ fn wrong_operand(env: &Environment, param: &Param) -> Option<SpecError> {
 /// The range of an integer whose names have these, unless something is wrong with it.
 #[cfg(test)]
 pub(super) fn range_of(
-    env: &'static Environment,
-    known: &[(&str, Range)],
+    scope: &'static ExprScope,
+    known: &[(&str, IntRange)],
     e: &Node,
-) -> Option<Range> {
+) -> Option<IntRange> {
     let typing = Typing::F32;
-    let mut check = Check::new(env, Some(&typing));
+    let mut check = Checker::new(scope, Some(&typing));
     for (name, range) in known {
-        check.know(name, Some(Known::Int(*range)), e.at, false);
+        check.know(name, Some(AbstractValue::Int(*range)), e.at, false);
     }
     match check.node(e, 0) {
-        Some(Known::Int(range)) if check.faults.is_empty() => Some(range),
+        Some(AbstractValue::Int(range)) if check.faults.is_empty() => Some(range),
         _ => None,
     }
 }
@@ -103,8 +108,8 @@ pub(super) fn range_of(
 /// A parameter or a definition.
 struct Definition {
     name: String,
-    value: Option<Known>,
-    at: Tokens,
+    value: Option<AbstractValue>,
+    at: NodeSpan,
     used: bool,
     /// Whether it is a parameter.
     operand: bool,
@@ -114,41 +119,41 @@ struct Definition {
 
 /// What is known of a value.
 #[derive(Clone, Copy)]
-enum Known {
+enum AbstractValue {
     Float(Float),
     Bool,
-    Int(Range),
+    Int(IntRange),
 }
 
-impl Known {
+impl AbstractValue {
     fn ty(self) -> Type {
         match self {
-            Known::Float(float) => float.into(),
-            Known::Bool => Type::Bool,
-            Known::Int(_) => Type::Int,
+            AbstractValue::Float(float) => float.into(),
+            AbstractValue::Bool => Type::Bool,
+            AbstractValue::Int(_) => Type::Int,
         }
     }
 
     fn float(self) -> Option<Float> {
         match self {
-            Known::Float(float) => Some(float),
-            Known::Bool | Known::Int(_) => None,
+            AbstractValue::Float(float) => Some(float),
+            AbstractValue::Bool | AbstractValue::Int(_) => None,
         }
     }
 }
 
-impl From<ValueType> for Known {
+impl From<ValueType> for AbstractValue {
     fn from(value: ValueType) -> Self {
         match value {
-            ValueType::Float(float) => Known::Float(float),
-            ValueType::Int { least, most } => Known::Int(Range::between(least, most)),
-            ValueType::Bool => Known::Bool,
+            ValueType::Float(float) => AbstractValue::Float(float),
+            ValueType::Int { least, most } => AbstractValue::Int(IntRange::between(least, most)),
+            ValueType::Bool => AbstractValue::Bool,
         }
     }
 }
 
-struct Check<'c> {
-    env: &'static Environment,
+struct Checker<'c> {
+    scope: &'static ExprScope,
     /// None where types are not looked at yet: then nothing is known of any value.
     typing: Option<&'c Typing>,
     known: Vec<Definition>,
@@ -156,78 +161,79 @@ struct Check<'c> {
     too_deep: bool,
 }
 
-impl<'c> Check<'c> {
-    fn new(env: &'static Environment, typing: Option<&'c Typing>) -> Self {
-        Self { env, typing, known: Vec::new(), faults: Vec::new(), too_deep: false }
+impl<'c> Checker<'c> {
+    fn new(scope: &'static ExprScope, typing: Option<&'c Typing>) -> Self {
+        Self { scope, typing, known: Vec::new(), faults: Vec::new(), too_deep: false }
     }
 
     fn fault(&mut self, fault: SpecError) {
         self.faults.push(fault);
     }
 
-    fn params(&mut self, params: &[Param]) {
-        let env = self.env;
-        let (least, most) = env.values;
+    fn params(&mut self, params: &[ClosureParam]) {
+        let scope = self.scope;
+        let (least, most) = scope.values;
         match params {
             [] if least > 0 => {
-                return self.fault(messages::missing_parameter(env, Tokens { first: 0, last: 1 }));
+                return self
+                    .fault(messages::missing_parameter(scope, NodeSpan { first: 0, last: 1 }));
             }
             [first, .., last] | [first @ last] if params.len() < least => {
-                self.fault(messages::few_values(env, first.at.to(last.at), params.len()));
+                self.fault(messages::few_values(scope, first.at.to(last.at), params.len()));
             }
             _ => {}
         }
-        if env.operands.is_empty()
+        if scope.operands.is_empty()
             && let [first, .., last] | [first @ last] = params.get(most..).unwrap_or_default()
         {
-            self.fault(messages::many_values(env, first.at.to(last.at), params.len()));
+            self.fault(messages::many_values(scope, first.at.to(last.at), params.len()));
         }
         for (n, param) in params.iter().enumerate() {
             let known = self.typing.map(|typing| typing.param(n).into());
             // Another name would not do for what has no place at all.
-            if n >= most && env.operands.is_empty() {
+            if n >= most && scope.operands.is_empty() {
                 self.know(&param.name, known, param.at, true);
                 continue;
             }
-            let lent = (1..most).contains(&n) && env.lent == Some(param.name.as_str());
+            let lent = (1..most).contains(&n) && scope.lent == Some(param.name.as_str());
             if !lent {
                 self.unreserved(&param.name, param.at);
             }
             self.define(&param.name, known, param.at, true);
             if n < most && !param.index.is_empty() {
-                self.fault(messages::indexed_value(env, param.at, &param.name));
+                self.fault(messages::indexed_value(scope, param.at, &param.name));
             } else if n >= most {
-                self.faults.extend(wrong_operand(env, param));
+                self.faults.extend(wrong_operand(scope, param));
             }
         }
     }
 
     /// That a name means nothing by itself.
-    fn unreserved(&mut self, name: &str, at: Tokens) {
-        let key = self.env.key;
-        let lent = self.env.names().any(|known| known == name);
-        let is_waves = name == WAVES && self.env.has_waves();
+    fn unreserved(&mut self, name: &str, at: NodeSpan) {
+        let key = self.scope.key;
+        let lent = self.scope.names().any(|known| known == name);
+        let is_waves = name == WAVES && self.scope.has_waves();
         if lent || RESERVED.contains(&name) || KEYWORDS.contains(&name) {
             self.fault(messages::reserved(key, at, name));
-        } else if is_waves || self.env.function(name).is_some() {
+        } else if is_waves || self.scope.function(name).is_some() {
             self.fault(messages::function_name(key, at, name));
         }
     }
 
     /// Makes a name known, unless it is already.
-    fn define(&mut self, name: &str, value: Option<Known>, at: Tokens, operand: bool) {
+    fn define(&mut self, name: &str, value: Option<AbstractValue>, at: NodeSpan, operand: bool) {
         if self.known.iter().any(|known| !known.gone && known.name == name) {
-            self.fault(messages::duplicate(self.env.key, at, name));
+            self.fault(messages::duplicate(self.scope.key, at, name));
         }
         self.know(name, value, at, operand);
     }
 
-    fn know(&mut self, name: &str, value: Option<Known>, at: Tokens, operand: bool) {
+    fn know(&mut self, name: &str, value: Option<AbstractValue>, at: NodeSpan, operand: bool) {
         let name = name.to_owned();
         self.known.push(Definition { name, value, at, used: false, operand, gone: false });
     }
 
-    fn block(&mut self, block: &Block, depth: usize) -> Option<Known> {
+    fn block(&mut self, block: &Block, depth: usize) -> Option<AbstractValue> {
         let outer = self.known.len();
         for Let { name, value, at } in &block.lets {
             let value = self.node(value, depth + 1);
@@ -239,8 +245,8 @@ impl<'c> Check<'c> {
         value
     }
 
-    fn node(&mut self, e: &Node, depth: usize) -> Option<Known> {
-        let key = self.env.key;
+    fn node(&mut self, e: &Node, depth: usize) -> Option<AbstractValue> {
+        let key = self.scope.key;
         if depth > MAX_DEPTH {
             if !std::mem::replace(&mut self.too_deep, true) {
                 self.fault(messages::too_deep(key, e.at, MAX_DEPTH));
@@ -248,23 +254,27 @@ impl<'c> Check<'c> {
             return None;
         }
         match &e.kind {
-            NodeKind::Float(_) if !self.env.has_floats() => {
+            NodeKind::Float(_) if !self.scope.has_floats() => {
                 self.fault(messages::no_floats(key, e.at, &e.to_string()));
                 None
             }
             NodeKind::Float(bits) => {
                 let float = self.typing?.float;
                 self.faults.extend(literal::fault(key, e.at, *bits, float));
-                Some(Known::Float(float))
+                Some(AbstractValue::Float(float))
             }
-            NodeKind::Int(value) => self.typing.map(|_| Known::Int(Range::of(*value))),
+            NodeKind::Int(value) => {
+                self.typing.map(|_| AbstractValue::Int(IntRange::constant(*value)))
+            }
             NodeKind::Name(name) => self.name(name, e.at),
-            NodeKind::Waves(..) => self.typing.map(|typing| Known::Float(typing.float)),
+            NodeKind::Waves(..) => self.typing.map(|typing| AbstractValue::Float(typing.float)),
             NodeKind::Unary(op, operand) => {
                 let (known, typing) = (self.node(operand, depth + 1)?, self.typing?);
                 match (op, known) {
-                    (Unary::Neg, Known::Int(range)) => self.integer(range.neg(), e.at),
-                    (Unary::Neg, Known::Float(_)) | (Unary::Not, Known::Bool) => Some(known),
+                    (Unary::Neg, AbstractValue::Int(range)) => self.integer(range.neg(), e.at),
+                    (Unary::Neg, AbstractValue::Float(_)) | (Unary::Not, AbstractValue::Bool) => {
+                        Some(known)
+                    }
                     (op, wrong) => {
                         self.fault(messages::wrong_sign(key, e.at, *op, wrong.ty(), typing));
                         None
@@ -272,23 +282,30 @@ impl<'c> Check<'c> {
                 }
             }
             NodeKind::Binary(op, a, b, at) => {
-                let known = (self.node(a, depth + 1), self.node(b, depth + 1));
+                let a = CheckedOperand { node: a, value: self.node(a, depth + 1) };
+                let b = CheckedOperand { node: b, value: self.node(b, depth + 1) };
                 let before = self.faults.len();
-                let result = self.operator(*op, (a, b), known, *at);
+                let result = self.operator(*op, a, b, *at);
                 // What was meant where no truth values are joined may have been no truth value.
                 let joined = matches!(op, Binary::And | Binary::Or) && self.faults.len() == before;
                 let truth = joined || op.is_comparison();
-                if truth { self.typing.map(|_| Known::Bool) } else { result }
+                if truth { self.typing.map(|_| AbstractValue::Bool) } else { result }
             }
             NodeKind::If(cond, yes, no) => self.choice(cond, yes, no, depth),
-            NodeKind::Call(function, args) => self.call(*function, args, e.at, (depth, false)),
+            NodeKind::Call(function, args) => self.call(*function, args, e.at, depth, false),
         }
     }
 
-    fn choice(&mut self, cond: &Node, yes: &Block, no: &Block, depth: usize) -> Option<Known> {
-        let key = self.env.key;
+    fn choice(
+        &mut self,
+        cond: &Node,
+        yes: &Block,
+        no: &Block,
+        depth: usize,
+    ) -> Option<AbstractValue> {
+        let key = self.scope.key;
         let condition = self.node(cond, depth + 1);
-        if let (Some(typing), Some(wrong @ (Known::Float(_) | Known::Int(_)))) =
+        if let (Some(typing), Some(wrong @ (AbstractValue::Float(_) | AbstractValue::Int(_)))) =
             (self.typing, condition)
         {
             self.fault(messages::condition(key, cond.at, wrong.ty(), typing));
@@ -296,45 +313,47 @@ impl<'c> Check<'c> {
         let arms = (self.block(yes, depth + 1), self.block(no, depth + 1));
         let typing = self.typing?;
         match arms {
-            (Some(Known::Int(a)), Some(Known::Int(b))) => Some(Known::Int(a.or(b))),
+            (Some(AbstractValue::Int(a)), Some(AbstractValue::Int(b))) => {
+                Some(AbstractValue::Int(a.or(b)))
+            }
             (Some(a), Some(b)) if a.ty() != b.ty() => {
                 // The whole number is the one to change, and of floats the narrow one.
                 let is_whole = |e: &Node| matches!(e.kind, NodeKind::Int(_));
                 let (wrong, other) = match (a, b) {
-                    (Known::Float(Float::F32), Known::Float(_)) => (&yes.value, b),
-                    (Known::Float(_), Known::Float(_)) => (&no.value, a),
+                    (AbstractValue::Float(Float::F32), AbstractValue::Float(_)) => (&yes.value, b),
+                    (AbstractValue::Float(_), AbstractValue::Float(_)) => (&no.value, a),
                     _ if is_whole(&yes.value) => (&yes.value, b),
                     _ => (&no.value, a),
                 };
                 let both = a.float().is_some() && b.float().is_some();
                 let to = other.float().filter(|_| both || is_whole(wrong));
-                let remedy = to.map(|to| remedy::converted(wrong, to, typing));
-                self.fault(messages::arms(key, wrong.at, (a.ty(), b.ty()), remedy));
+                let suggestion = to.map(|to| suggestion::converted(wrong, to, typing));
+                self.fault(messages::arms(key, wrong.at, a.ty(), b.ty(), suggestion));
                 None
             }
             (a, b) => a.or(b),
         }
     }
 
-    fn name(&mut self, name: &str, at: Tokens) -> Option<Known> {
+    fn name(&mut self, name: &str, at: NodeSpan) -> Option<AbstractValue> {
         if let Some(known) = self.known.iter_mut().rev().find(|k| !k.gone && k.name == name) {
             known.used = true;
             return match known.value {
-                Some(Known::Int(range)) => self.integer(range, at),
+                Some(AbstractValue::Int(range)) => self.integer(range, at),
                 value => value,
             };
         }
-        if let Some(range) = self.env.integer(name) {
-            return self.typing.map(|_| Known::Int(range));
+        if let Some(range) = self.scope.integer(name) {
+            return self.typing.map(|_| AbstractValue::Int(range));
         }
-        if self.env.truths().contains(&name) {
-            return self.typing.map(|_| Known::Bool);
+        if self.scope.truths().contains(&name) {
+            return self.typing.map(|_| AbstractValue::Bool);
         }
         let names = self.known.iter().filter(|known| !known.gone).map(|known| known.name.as_str());
-        let lent: Vec<&'static str> = self.env.names().collect();
+        let lent: Vec<&'static str> = self.scope.names().collect();
         let names: Vec<&str> = names.chain(lent).collect();
         let gone = self.known.iter().any(|known| known.gone && known.name == name);
-        self.faults.push(messages::unknown_name(self.env, at, name, &names, gone));
+        self.faults.push(messages::unknown_name(self.scope, at, name, &names, gone));
         None
     }
 }

@@ -1,16 +1,14 @@
-//! The functions of the language: one row each.
+//! The functions of the language: one row each. How each is lowered is in [`library`](super::library).
 
-use super::library::{abs, call, exp, fma, gelu, log, max, min, number, saturating, sigmoid};
 use super::typing::Float;
-use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder};
 
 /// Declares the functions: what each gives, how it is written, what its operands are called, and
-/// their types, and how it is made; of one that no machine has also its worst error, and its method.
+/// their types; of one that no machine has also its worst error, and its method.
 macro_rules! functions {
     ($(
         #[doc = $meaning:literal]
-        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident,
-            $made:ident($how:expr) $(, within $ulp:literal $method:literal)?;
+        $function:ident = $name:literal, [$($operand:literal),*], $signature:ident
+            $(, within $ulp:literal $method:literal)?;
     )*) => {
         /// A function of the language.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,14 +21,13 @@ macro_rules! functions {
             pub const ALL: &[Self] = &[$(Self::$function),*];
 
             /// The row of this function.
-            pub const fn row(self) -> Row {
+            pub const fn info(self) -> FunctionInfo {
                 match self {
-                    $(Self::$function => Row {
+                    $(Self::$function => FunctionInfo {
                         name: $name,
                         operands: &[$($operand),*],
                         signature: Signature::$signature,
                         meaning: $meaning,
-                        made: Made::$made($how),
                         bound: functions!(@bound $($ulp $method)?),
                     },)*
                 }
@@ -43,82 +40,49 @@ macro_rules! functions {
 
 functions! {
     /// The smaller one: IEEE 754-2019 minimum, NaN wins, −0 below +0.
-    Min = "min", ["a", "b"], Number,
-        InPlace(|[a, b, _]| min(a, b));
+    Min = "min", ["a", "b"], Number;
     /// The greater one: IEEE 754-2019 maximum, NaN wins, −0 below +0.
-    Max = "max", ["a", "b"], Number,
-        InPlace(|[a, b, _]| max(a, b));
+    Max = "max", ["a", "b"], Number;
     /// Absolute value.
-    Abs = "abs", ["x"], Number,
-        InPlace(|[x, ..]| abs(x));
+    Abs = "abs", ["x"], Number;
     /// Square root, correctly rounded.
-    Sqrt = "sqrt", ["x"], Float,
-        InPlace(|[x, ..]| call(Intrinsic::Sqrt, [x]));
+    Sqrt = "sqrt", ["x"], Float;
     /// `1 / sqrt(x)`.
-    Rsqrt = "rsqrt", ["x"], Float,
-        InPlace(|[x, ..]| number(&x, 1.0) / call(Intrinsic::Sqrt, [x])),
-        within 1.50 "the quotient and the root of the machine";
+    Rsqrt = "rsqrt", ["x"], Float, within 1.50 "the quotient and the root of the machine";
     /// `a * b + c`, rounded once.
-    Fma = "fma", ["a", "b", "c"], Float,
-        InPlace(|[a, b, c]| fma(a, b, c));
+    Fma = "fma", ["a", "b", "c"], Float;
     /// `min(max(x, low), high)`.
-    Clamp = "clamp", ["x", "low", "high"], Number,
-        InPlace(|[x, low, high]| min(max(x, low), high));
+    Clamp = "clamp", ["x", "low", "high"], Number;
     /// Rounded down to a whole number.
-    Floor = "floor", ["x"], Float,
-        InPlace(|[x, ..]| call(Intrinsic::Floor, [x]));
+    Floor = "floor", ["x"], Float;
     /// Rounded to the nearest whole number, halves to the even one.
-    Round = "round", ["x"], Float,
-        InPlace(|[x, ..]| call(Intrinsic::RoundEven, [x]));
+    Round = "round", ["x"], Float;
     /// e to the power of x.
-    Exp = "exp", ["x"], Single,
-        Library(exp::exp),
-        within 0.90 "2^n · e^r, polynomial of degree 6";
+    Exp = "exp", ["x"], Single, within 0.90 "2^n · e^r, polynomial of degree 6";
     /// 2 to the power of x.
-    Exp2 = "exp2", ["x"], Single,
-        Library(exp::exp2),
-        within 0.88 "2^n · 2^f, polynomial of degree 6";
+    Exp2 = "exp2", ["x"], Single, within 0.88 "2^n · 2^f, polynomial of degree 6";
     /// Natural logarithm.
-    Log = "log", ["x"], Single,
-        Library(log::log),
-        within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
+    Log = "log", ["x"], Single, within 0.94 "n · ln 2 + log(m), polynomial of degree 10";
     /// Logarithm to base 2.
-    Log2 = "log2", ["x"], Single,
-        Library(log::log2),
-        within 1.05 "n + log2(m), polynomial of degree 10, the sum of two parts";
+    Log2 = "log2", ["x"], Single, within 1.05 "n + log2(m), polynomial of degree 10, the sum of two parts";
     /// Hyperbolic tangent.
-    Tanh = "tanh", ["x"], Single,
-        Library(saturating::tanh),
-        within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
+    Tanh = "tanh", ["x"], Single, within 1.37 "odd polynomial, 1 − 2 / (e^2x + 1) from 0.63 on";
     /// Error function.
-    Erf = "erf", ["x"], Single,
-        Library(saturating::erf),
-        within 1.08 "odd polynomial, 1 − e^−p(x) from 0.93 on";
+    Erf = "erf", ["x"], Single, within 1.08 "odd polynomial, 1 − e^−p(x) from 0.93 on";
     /// `1 / (1 + exp(-x))`.
-    Sigmoid = "sigmoid", ["x"], Single,
-        Library(sigmoid::sigmoid),
-        within 1.01 "1 / (1 + e^−x), the quotient corrected";
+    Sigmoid = "sigmoid", ["x"], Single, within 1.01 "1 / (1 + e^−x), the quotient corrected";
     /// `max(x, 0)`.
-    Relu = "relu", ["x"], Float,
-        InPlace(|[x, ..]| { let zero = number(&x, 0.0); max(x, zero) });
+    Relu = "relu", ["x"], Float;
     /// `x * sigmoid(x)`.
-    Silu = "silu", ["x"], Single,
-        Library(sigmoid::silu),
-        within 1.10 "the same with x for 1";
+    Silu = "silu", ["x"], Single, within 1.10 "the same with x for 1";
     /// `x * (1 + erf(x / sqrt(2))) / 2`.
-    Gelu = "gelu", ["x"], Single,
-        Library(gelu::gelu),
-        within 1.73 "x · Φ(x) through the ratio of Φ to its density";
+    Gelu = "gelu", ["x"], Single, within 1.73 "x · Φ(x) through the ratio of Φ to its density";
     /// `x * (1 + tanh(sqrt(2 / π) * (x + 0.044715 * x³))) / 2`.
-    GeluTanh = "gelu_tanh", ["x"], Single,
-        Library(gelu::gelu_tanh),
-        within 1.14 "as `silu`, of a cubic in two parts";
+    GeluTanh = "gelu_tanh", ["x"], Single, within 1.14 "as `silu`, of a cubic in two parts";
     /// The integer, or the `f64`, as an `f32`, rounded to the nearest.
-    ToF32 = "f32", ["integer"], Conversion,
-        InPlace(|[n, ..]| n.cast(Elem::F32));
+    ToF32 = "f32", ["integer"], Conversion;
     /// The integer as an `f64`, rounded to the nearest, or the `f32` as it is.
-    ToF64 = "f64", ["integer"], Conversion,
-        InPlace(|[n, ..]| n.cast(Elem::F64));
+    ToF64 = "f64", ["integer"], Conversion;
 }
 
 /// What a function takes and gives.
@@ -136,7 +100,7 @@ pub enum Signature {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct FunctionInfo {
     /// How it is written.
     pub name: &'static str,
     /// What its operands are called.
@@ -145,18 +109,8 @@ pub struct Row {
     pub signature: Signature,
     /// What it gives.
     pub meaning: &'static str,
-    pub(super) made: Made,
     /// How far it may be off; none where IEEE 754 says what it gives.
     pub bound: Option<Bound>,
-}
-
-/// How lowering makes a value of a function.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Made {
-    /// By operations of the machine, of operands that are not integers; unused ones are 0.
-    InPlace(fn([Expr; 3]) -> Expr),
-    /// By a function of the kernel, which this declares.
-    Library(fn(&mut KernelBuilder) -> FunctionId),
 }
 
 /// What is known of a function of an `f32` that no machine has.
@@ -177,7 +131,7 @@ impl std::fmt::Display for Bound {
 impl Function {
     /// How it is written.
     pub fn name(self) -> &'static str {
-        self.row().name
+        self.info().name
     }
 
     /// The function of this name.
@@ -187,7 +141,7 @@ impl Function {
 
     /// Whether it is of an `f32` alone.
     pub(super) fn is_single(self) -> bool {
-        self.row().signature == Signature::Single
+        self.info().signature == Signature::Single
     }
 
     /// What a conversion gives.

@@ -18,6 +18,48 @@ pub(crate) use log::log as logarithm;
 use super::function::Function;
 use crate::ir::{Elem, Expr, FunctionId, Intrinsic, KernelBuilder, Ty, UnaryOp, Var};
 
+/// The lowering of a function of the language.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Lowering {
+    /// By operations of the machine, of operands that are not integers; unused ones are 0.
+    InPlace(fn([Expr; 3]) -> Expr),
+    /// By a function of the kernel, which this declares.
+    Library(fn(&mut KernelBuilder) -> FunctionId),
+}
+
+/// The lowering of a function.
+pub(super) fn lowering(function: Function) -> Lowering {
+    match function {
+        Function::Min => Lowering::InPlace(|[a, b, _]| min(a, b)),
+        Function::Max => Lowering::InPlace(|[a, b, _]| max(a, b)),
+        Function::Abs => Lowering::InPlace(|[x, ..]| abs(x)),
+        Function::Sqrt => Lowering::InPlace(|[x, ..]| call(Intrinsic::Sqrt, [x])),
+        Function::Rsqrt => {
+            Lowering::InPlace(|[x, ..]| number(&x, 1.0) / call(Intrinsic::Sqrt, [x]))
+        }
+        Function::Fma => Lowering::InPlace(|[a, b, c]| fma(a, b, c)),
+        Function::Clamp => Lowering::InPlace(|[x, low, high]| min(max(x, low), high)),
+        Function::Floor => Lowering::InPlace(|[x, ..]| call(Intrinsic::Floor, [x])),
+        Function::Round => Lowering::InPlace(|[x, ..]| call(Intrinsic::RoundEven, [x])),
+        Function::Exp => Lowering::Library(exp::exp),
+        Function::Exp2 => Lowering::Library(exp::exp2),
+        Function::Log => Lowering::Library(log::log),
+        Function::Log2 => Lowering::Library(log::log2),
+        Function::Tanh => Lowering::Library(saturating::tanh),
+        Function::Erf => Lowering::Library(saturating::erf),
+        Function::Sigmoid => Lowering::Library(sigmoid::sigmoid),
+        Function::Relu => Lowering::InPlace(|[x, ..]| {
+            let zero = number(&x, 0.0);
+            max(x, zero)
+        }),
+        Function::Silu => Lowering::Library(sigmoid::silu),
+        Function::Gelu => Lowering::Library(gelu::gelu),
+        Function::GeluTanh => Lowering::Library(gelu::gelu_tanh),
+        Function::ToF32 => Lowering::InPlace(|[n, ..]| n.cast(Elem::F32)),
+        Function::ToF64 => Lowering::InPlace(|[n, ..]| n.cast(Elem::F64)),
+    }
+}
+
 /// An operation of the machine.
 pub(super) fn call<const N: usize>(f: Intrinsic, args: [Expr; N]) -> Expr {
     Expr::Call(f, args.into())
@@ -58,7 +100,7 @@ fn unary(
     meaning: &[&str],
     body: impl FnOnce(&mut KernelBuilder, Expr) -> Expr,
 ) -> FunctionId {
-    let row = function.row();
+    let row = function.info();
     let Some(bound) = row.bound else {
         unreachable!("the table bounds every function that is computed: {function:?}")
     };

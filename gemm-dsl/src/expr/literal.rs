@@ -1,47 +1,46 @@
 //! Numbers as they are written.
 
-use super::environment::Environment;
-use super::tree::{NodeKind, Tokens};
+use super::tree::{NodeKind, NodeSpan};
 use super::typing::Float;
-use crate::error::SpecError;
-use crate::expr::messages;
+use crate::error::{SpecError, clip};
+use crate::expr::scope::ExprScope;
 
 /// A number: a float if it has a point or an exponent, else an integer.
-pub(super) fn read(env: &Environment, at: Tokens, text: &str) -> Result<NodeKind, SpecError> {
-    let key = env.key;
+pub(super) fn read(scope: &ExprScope, at: NodeSpan, text: &str) -> Result<NodeKind, SpecError> {
+    let key = scope.key;
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(messages::no_number(key, at, text));
+        return Err(no_number(key, at, text));
     }
     let number = text.replace('_', "");
     if let Some(plain) = ["f32", "f64", "f16"].iter().find_map(|suffix| number.strip_suffix(suffix))
         && is_decimal(plain)
     {
-        return Err(messages::suffix(key, at, text, &with_point(plain)));
+        return Err(suffix(key, at, text, &with_point(plain)));
     }
     if number.bytes().all(|b| b.is_ascii_digit()) {
         return match number.parse::<i64>() {
             Ok(value) => Ok(NodeKind::Int(value)),
-            Err(_) => Err(messages::large_integer(key, at, text)),
+            Err(_) => Err(large_integer(key, at, text)),
         };
     }
     if !is_decimal(&number) {
-        return Err(messages::not_decimal(key, at, text));
+        return Err(not_decimal(key, at, text));
     }
-    let float = env.typing.as_ref().map(|typing| typing.float);
+    let float = scope.typing.as_ref().map(|typing| typing.float);
     let (wide, narrow) = (number.parse::<f64>(), number.parse::<f32>());
     match (wide, narrow) {
         (Ok(value), _) if value.is_infinite() => {
-            Err(messages::large_float(key, at, text, float.unwrap_or(Float::F64)))
+            Err(large_float(key, at, text, float.unwrap_or(Float::F64)))
         }
         (Ok(0.0), _) if number.split(['e', 'E']).next().is_some_and(has_digit) => {
-            Err(messages::small_float(key, at, text, float.unwrap_or(Float::F64)))
+            Err(small_float(key, at, text, float.unwrap_or(Float::F64)))
         }
         // Where all is `f32`, numbers that are one `f32` are one number.
         (Ok(value), Ok(narrow)) if float == Some(Float::F32) && is_kept(value, narrow) => {
             Ok(NodeKind::Float(of_f32(narrow)))
         }
         (Ok(value), _) => Ok(NodeKind::Float(value.to_bits())),
-        (Err(_), _) => Err(messages::not_decimal(key, at, text)),
+        (Err(_), _) => Err(not_decimal(key, at, text)),
     }
 }
 
@@ -59,13 +58,13 @@ pub(super) fn to_f32(bits: u64) -> f32 {
 }
 
 /// What is wrong with a number where it is of this type: it is too large, or too small.
-pub(super) fn fault(key: &'static str, at: Tokens, bits: u64, float: Float) -> Option<SpecError> {
+pub(super) fn fault(key: &'static str, at: NodeSpan, bits: u64, float: Float) -> Option<SpecError> {
     let value = f64::from_bits(bits);
     match (float, to_f32(bits)) {
         (Float::F64, _) => None,
         (_, narrow) if is_kept(value, narrow) => None,
-        (_, 0.0) => Some(messages::small_float(key, at, &format!("{value:?}"), float)),
-        _ => Some(messages::large_float(key, at, &format!("{value:?}"), float)),
+        (_, 0.0) => Some(small_float(key, at, &format!("{value:?}"), float)),
+        _ => Some(large_float(key, at, &format!("{value:?}"), float)),
     }
 }
 
@@ -85,4 +84,50 @@ fn is_decimal(text: &str) -> bool {
 /// The number as a float is written.
 fn with_point(number: &str) -> String {
     if number.contains(['.', 'e', 'E']) { number.to_owned() } else { format!("{number}.0") }
+}
+
+fn no_number(key: &'static str, at: NodeSpan, text: &str) -> SpecError {
+    let text = clip(text);
+    SpecError::at_tokens(key, at, format!("expected a number, found {text}"))
+}
+
+fn suffix(key: &'static str, at: NodeSpan, text: &str, plain: &str) -> SpecError {
+    let text = clip(text);
+    SpecError::at_tokens(key, at, format!("`{text}`: a number has no suffix; write `{plain}`"))
+}
+
+fn not_decimal(key: &'static str, at: NodeSpan, text: &str) -> SpecError {
+    let text = clip(text);
+    SpecError::at_tokens(
+        key,
+        at,
+        format!("`{text}` is no decimal number such as `2`, `0.5` or `1e-6`"),
+    )
+}
+
+fn large_integer(key: &'static str, at: NodeSpan, text: &str) -> SpecError {
+    let text = clip(text);
+    SpecError::at_tokens(
+        key,
+        at,
+        format!("`{text}` is too large; an integer is at most {}", i64::MAX),
+    )
+}
+
+fn large_float(key: &'static str, at: NodeSpan, text: &str, float: Float) -> SpecError {
+    let (text, name) = (clip(text), float.name());
+    let most = match float {
+        Float::F32 => format!("{:e}", f32::MAX),
+        Float::F64 => format!("{:e}", f64::MAX),
+    };
+    SpecError::at_tokens(key, at, format!("`{text}` is too large; an {name} is at most {most}"))
+}
+
+fn small_float(key: &'static str, at: NodeSpan, text: &str, float: Float) -> SpecError {
+    let (text, name) = (clip(text), float.name());
+    SpecError::at_tokens(
+        key,
+        at,
+        format!("`{text}` is too small for an {name} and would be 0; write `0.0`"),
+    )
 }

@@ -1,7 +1,6 @@
 //! Lowering to the IR: a closure becomes a function of the kernel, which the text has once.
 
-use super::function::Made;
-use super::library::neg;
+use super::library::{self, neg};
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
 use super::{Closure, Float, Function, Type, Typing, literal};
 use crate::ir::{
@@ -46,7 +45,7 @@ impl Lowered {
 impl Closure {
     /// How many operations its value takes.
     pub(crate) fn operations(&self) -> u64 {
-        let mut k = KernelBuilder::new(self.env.key);
+        let mut k = KernelBuilder::new(self.scope.key);
         let lowered = self.lower(&mut k);
         k.operations(lowered.function)
     }
@@ -55,8 +54,8 @@ impl Closure {
     /// differ from spec to spec is a mistake that [`KernelBuilder::finish`] tells: it is lowered by
     /// [`Closure::lower_as`].
     pub fn lower(&self, k: &mut KernelBuilder) -> Lowered {
-        let key = self.env.key;
-        match &self.env.typing {
+        let key = self.scope.key;
+        match &self.scope.typing {
             Some(typing) => self.lower_as(k, key, typing),
             None => {
                 k.mistake(|| format!("`{key}` has no types of its own"));
@@ -74,20 +73,20 @@ impl Closure {
             k.mistake(|| format!("{name}: {}", fault.message()));
             return self.nothing(k, name, typing);
         }
-        let key = self.env.key;
-        if self.env.host.is_some() {
+        let key = self.scope.key;
+        if self.scope.conditions.is_some() {
             k.mistake(|| format!("{name}: a {key} is evaluated on the host"));
             return self.nothing(k, name, typing);
         }
         let mut read = BTreeSet::new();
         // The functions that it applies come first.
-        let mut library = Library::default();
+        let mut library = Definitions::default();
         self.body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
             NodeKind::Call(function, _) => library.define(k, *function),
             _ => {}
         });
-        let integers = self.env.integers.iter().map(|(name, _)| *name);
+        let integers = self.scope.integers.iter().map(|(name, _)| *name);
         let integers = integers.filter(|name| read.contains(name));
         let integers: Vec<&'static str> = integers.collect();
         let params = self.typed(typing);
@@ -102,7 +101,7 @@ impl Closure {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
             let float = typing.float;
-            Lowering { k, float, library: &library, known, spelt }.block(&self.body)
+            BodyLowering { k, float, library: &library, known, spelt }.block(&self.body)
         });
         Lowered { function, integers }
     }
@@ -129,32 +128,32 @@ impl Closure {
 
 /// The functions of the kernel for those of the language.
 #[derive(Default)]
-struct Library(Vec<(Function, FunctionId)>);
+struct Definitions(Vec<(Function, FunctionId)>);
 
-impl Library {
+impl Definitions {
     fn define(&mut self, k: &mut KernelBuilder, function: Function) {
-        if let Made::Library(define) = function.row().made
-            && self.of(function).is_none()
+        if let library::Lowering::Library(define) = library::lowering(function)
+            && self.defined(function).is_none()
         {
             self.0.push((function, define(k)));
         }
     }
 
-    fn of(&self, function: Function) -> Option<FunctionId> {
+    fn defined(&self, function: Function) -> Option<FunctionId> {
         self.0.iter().find(|(known, _)| *known == function).map(|(_, id)| *id)
     }
 }
 
-struct Lowering<'l> {
+struct BodyLowering<'l> {
     k: &'l mut KernelBuilder,
     /// What a number with a point is.
     float: Float,
-    library: &'l Library,
+    library: &'l Definitions,
     known: Vec<(String, Var)>,
     spelt: Names,
 }
 
-impl Lowering<'_> {
+impl BodyLowering<'_> {
     /// Definitions are computed where they stand, also those of an arm that is not chosen: every
     /// operation has a value, so that nobody can tell.
     fn block(&mut self, block: &Block) -> Expr {
@@ -223,18 +222,20 @@ impl Lowering<'_> {
         if int && function.converts_to().is_none() {
             return self.integer(function, args);
         }
-        match (function.row().made, self.library.of(function)) {
-            (Made::InPlace(make), _) => {
+        match (library::lowering(function), self.library.defined(function)) {
+            (library::Lowering::InPlace(make), _) => {
                 let mut args = args.into_iter();
                 make([(); 3].map(|()| args.next().unwrap_or(Expr::I32(0))))
             }
-            (Made::Library(_), Some(defined)) => defined.apply(args),
-            (Made::Library(_), None) => unreachable!("defined before the closure was lowered"),
+            (library::Lowering::Library(_), Some(defined)) => defined.apply(args),
+            (library::Lowering::Library(_), None) => {
+                unreachable!("defined before the closure was lowered")
+            }
         }
     }
 }
 
-impl Lowering<'_> {
+impl BodyLowering<'_> {
     /// A function of integers.
     fn integer(&mut self, function: Function, args: Vec<Expr>) -> Expr {
         let args: Vec<Expr> = args.into_iter().map(|e| self.shared("part", e)).collect();

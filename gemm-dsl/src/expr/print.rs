@@ -1,9 +1,9 @@
 //! The canonical text of an expression: parsing it gives the expression back.
 
-use super::tree::{Block, Level, Node, NodeKind, Param, Unary};
+use super::tree::{Block, ClosureParam, Node, NodeKind, Precedence, Unary};
 use std::fmt::{Display, Formatter, Result, Write};
 
-impl Display for Param {
+impl Display for ClosureParam {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(&self.name)?;
         match self.index.as_slice() {
@@ -46,7 +46,7 @@ impl Display for Node {
                     Unary::Neg => '-',
                     Unary::Not => '!',
                 })?;
-                operand(e, Level::Unary, f)
+                operand(e, Precedence::Unary, f)
             }
             NodeKind::Binary(op, a, b, _) => {
                 let level = op.level();
@@ -82,17 +82,17 @@ impl Display for Node {
 }
 
 /// In parentheses where it binds less tightly than its place asks for.
-fn operand(e: &Node, floor: Level, f: &mut Formatter<'_>) -> Result {
+fn operand(e: &Node, floor: Precedence, f: &mut Formatter<'_>) -> Result {
     let level = match &e.kind {
         NodeKind::Binary(op, ..) => op.level(),
-        NodeKind::Unary(..) => Level::Unary,
+        NodeKind::Unary(..) => Precedence::Unary,
         // An `if` in an operand looks like a statement without them.
-        NodeKind::If(..) => Level::Or,
+        NodeKind::If(..) => Precedence::Or,
         NodeKind::Float(_)
         | NodeKind::Int(_)
         | NodeKind::Name(_)
         | NodeKind::Call(..)
-        | NodeKind::Waves(..) => Level::Primary,
+        | NodeKind::Waves(..) => Precedence::Primary,
     };
     let alone = matches!(e.kind, NodeKind::If(..)) || level < floor;
     if alone { write!(f, "({e})") } else { e.fmt(f) }

@@ -2,9 +2,10 @@
 
 use super::check::check;
 use super::{
-    Binary, Block, Closure, Environment, Float, Function, Let, Node, NodeKind, Param, Signature,
-    Tokens, Type, Typing, Unary, ValueType, literal,
+    Binary, Block, Closure, ClosureParam, ExprScope, Float, Function, Let, Node, NodeKind,
+    Signature, Type, Typing, Unary, ValueType, literal,
 };
+use crate::expr::tree::NodeSpan;
 
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
 pub struct Random(pub u64);
@@ -30,63 +31,65 @@ impl Random {
 /// A closure that the seed picks, about so deep: of the fewest values that the environment allows,
 /// and of its integers. It is of the types of the environment, or all `f32`, and reads every name that it
 /// defines.
-pub fn closure(env: &'static Environment, seed: u64, depth: u32) -> Closure {
-    with_operands(env, seed, depth, 0)
+pub fn closure(scope: &'static ExprScope, seed: u64, depth: u32) -> Closure {
+    with_operands(scope, seed, depth, 0)
 }
 
 /// As [`closure`], of up to so many operands besides, if the environment has any.
-pub fn with_operands(env: &'static Environment, seed: u64, depth: u32, most: u64) -> Closure {
-    let most = if env.operands.is_empty() { 0 } else { most };
-    match &env.typing {
-        Some(typing) => sound(env, typing, seed, (depth, most)),
-        None => sound(env, &Typing::F32, seed, (depth, most)),
+pub fn with_operands(scope: &'static ExprScope, seed: u64, depth: u32, most: u64) -> Closure {
+    let most = if scope.operands.is_empty() { 0 } else { most };
+    match &scope.typing {
+        Some(typing) => sound(scope, typing, seed, depth, most),
+        None => sound(scope, &Typing::F32, seed, depth, most),
     }
 }
 
 /// As [`closure`], of these types, and of as many values as they list, if the environment allows so many.
-pub fn closure_of(env: &'static Environment, typing: &Typing, seed: u64, depth: u32) -> Closure {
-    sound(env, typing, seed, (depth, 0))
+pub fn closure_of(scope: &'static ExprScope, typing: &Typing, seed: u64, depth: u32) -> Closure {
+    sound(scope, typing, seed, depth, 0)
 }
 
 fn sound(
-    env: &'static Environment,
+    scope: &'static ExprScope,
     typing: &Typing,
     seed: u64,
-    (depth, operands): (u32, u64),
+    depth: u32,
+    operands: u64,
 ) -> Closure {
     let mut seeds = Random(seed);
     // Some have integers that could leave 64 bits, the deeper the more.
     let mut depths = (0..=depth).rev().flat_map(|depth| [depth; 64]);
     loop {
         let depth = depths.next().unwrap_or(0);
-        let closure = grown(env, typing, seeds.bits(), (depth, operands));
-        if check(env, Some(typing), &closure.params, &closure.body).is_empty() {
+        let closure = grown(scope, typing, seeds.bits(), depth, operands);
+        if check(scope, Some(typing), &closure.params, &closure.body).is_empty() {
             return closure;
         }
     }
 }
 
-fn param(name: String, index: &[&str]) -> Param {
+fn param(name: String, index: &[&str]) -> ClosureParam {
     let index = index.iter().map(ToString::to_string).collect();
-    Param { name, index, at: Tokens::default() }
+    ClosureParam { name, index, at: NodeSpan::default() }
 }
 
 fn grown(
-    env: &'static Environment,
+    scope: &'static ExprScope,
     typing: &Typing,
     seed: u64,
-    (depth, operands): (u32, u64),
+    depth: u32,
+    operands: u64,
 ) -> Closure {
-    let mut grow = Grow { env, typing, random: Random(seed), names: Vec::new(), next: 0 };
-    let values = typing.values.len().clamp(env.values.0, env.values.1);
-    let mut params: Vec<Param> = (0..values).map(|i| param(format!("x{i}"), &[])).collect();
+    let mut grow = Grow { scope, typing, random: Random(seed), names: Vec::new(), next: 0 };
+    let values = typing.values.len().clamp(scope.values.0, scope.values.1);
+    let mut params: Vec<ClosureParam> = (0..values).map(|i| param(format!("x{i}"), &[])).collect();
     for i in 0..grow.random.bits() % (operands + 1) {
         // Some are called as something in the text is, or as no variable may be.
         let name = grow.random.pick(&["y", "row_", "Bias", "tid", "own_y", "float"]);
-        let index = grow.random.pick(env.operands);
+        let index = grow.random.pick(scope.operands);
         params.push(param(format!("{name}{i}"), index));
     }
-    if let Some((output, by)) = env.output.filter(|_| operands > 0 && grow.random.chance(4)) {
+    if let Some((output, by)) = scope.output.filter(|_| operands > 0 && grow.random.chance(4)) {
         let at = grow.random.bits() as usize % (params.len() - values + 1);
         params.insert(values + at, param(output.to_owned(), by));
     }
@@ -104,7 +107,7 @@ fn grown(
             of => grow.reading(body.value, result, name, of.ty()),
         };
     }
-    Closure { env, params, body }
+    Closure { scope, params, body }
 }
 
 /// A name that is known.
@@ -124,7 +127,7 @@ impl Name {
 }
 
 struct Grow<'t> {
-    env: &'static Environment,
+    scope: &'static ExprScope,
     typing: &'t Typing,
     random: Random,
     names: Vec<Name>,
@@ -132,7 +135,7 @@ struct Grow<'t> {
 }
 
 fn node(kind: NodeKind) -> Node {
-    Node { kind, at: Tokens::default() }
+    Node { kind, at: NodeSpan::default() }
 }
 
 fn call(function: Function, operands: Vec<Node>) -> Node {
@@ -140,7 +143,7 @@ fn call(function: Function, operands: Vec<Node>) -> Node {
 }
 
 fn binary(op: Binary, a: Node, b: Node) -> Node {
-    node(NodeKind::Binary(op, Box::new(a), Box::new(b), Tokens::default()))
+    node(NodeKind::Binary(op, Box::new(a), Box::new(b), NodeSpan::default()))
 }
 
 impl Grow<'_> {
@@ -184,7 +187,7 @@ impl Grow<'_> {
                 let name = format!("t{}", self.next);
                 self.next += 1;
                 self.names.push(Name { name: name.clone(), ty, wide: false });
-                lets.push(Let { name, value, at: Tokens::default() });
+                lets.push(Let { name, value, at: NodeSpan::default() });
             }
         }
         let mut value = self.tree(ty, depth);
@@ -200,7 +203,7 @@ impl Grow<'_> {
             self.names.iter().filter(|name| name.ty == ty).cloned().collect();
         if ty == Type::Int {
             let reserved = |(name, _): &(&str, _)| Name { name: name.to_string(), ty, wide: false };
-            names.extend(self.env.integers.iter().map(reserved));
+            names.extend(self.scope.integers.iter().map(reserved));
         }
         if !names.is_empty() && !self.random.chance(3) {
             let Name { name, wide, .. } = self.random.pick(&names);
@@ -264,21 +267,21 @@ impl Grow<'_> {
             }
             (2..=4, _) => {
                 let is_float = matches!(ty, Type::F32 | Type::F64);
-                let fits = |f: &Function| match f.row().signature {
+                let fits = |f: &Function| match f.info().signature {
                     Signature::Number => true,
                     Signature::Float => is_float,
                     Signature::Single => ty == Type::F32,
                     Signature::Conversion => f.converts_to().is_some_and(|to| ty == to.into()),
                 };
-                let functions: Vec<Function> = self.env.functions().filter(fits).collect();
+                let functions: Vec<Function> = self.scope.functions().filter(fits).collect();
                 let function = self.random.pick(&functions);
-                let of = match (function, function.row().signature) {
-                    (_, Signature::Conversion) if self.env.function("f64").is_none() => Type::Int,
+                let of = match (function, function.info().signature) {
+                    (_, Signature::Conversion) if self.scope.function("f64").is_none() => Type::Int,
                     (Function::ToF32, _) => self.random.pick(&[Type::Int, Type::F64]),
                     (Function::ToF64, _) => self.random.pick(&[Type::Int, Type::F32]),
                     _ => ty,
                 };
-                let operands = function.row().operands.len();
+                let operands = function.info().operands.len();
                 NodeKind::Call(function, (0..operands).map(|_| self.tree(of, less)).collect())
             }
             _ => {

@@ -5,7 +5,7 @@ use super::tree::Binary;
 
 /// The least and the greatest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Range {
+pub struct IntRange {
     /// The least.
     pub least: i128,
     /// The greatest.
@@ -15,20 +15,20 @@ pub struct Range {
 /// What no integer of the host comes to.
 const HOST: i128 = 1 << 120;
 
-impl Range {
+impl IntRange {
     /// Extents and positions inside a block's reach: `int`s of the kernel.
-    pub(super) const INDEX: Range = Range { least: 0, most: i32::MAX as i128 };
+    pub(super) const INDEX: IntRange = IntRange { least: 0, most: i32::MAX as i128 };
     /// Lengths of arrays and indices into them.
-    pub(super) const LENGTH: Range = Range { least: 0, most: 1 << 48 };
+    pub(super) const LENGTH: IntRange = IntRange { least: 0, most: 1 << 48 };
     /// What a device has at least one of.
-    pub(super) const COUNT: Range = Range { least: 1, most: i32::MAX as i128 };
+    pub(super) const COUNT: IntRange = IntRange { least: 1, most: i32::MAX as i128 };
 
     /// Whether it is one of these.
     pub(crate) fn contains(self, value: i128) -> bool {
         (self.least..=self.most).contains(&value)
     }
 
-    pub(super) fn of(value: i64) -> Self {
+    pub(super) fn constant(value: i64) -> Self {
         Self { least: value.into(), most: value.into() }
     }
 

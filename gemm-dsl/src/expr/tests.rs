@@ -1,13 +1,13 @@
 //! The language: reading, printing, typing. What it means is tested beside its lowering.
 
+mod conditions;
 mod faults;
-mod host;
 mod ranges;
 mod types;
 
 use super::random::{closure_of, with_operands};
 use super::{
-    Closure, EPILOGUE, Environment, FINISH, FOLD, Float, Function, IDENTITY, MAP, Type, Typing,
+    Closure, EPILOGUE, ExprScope, FINISH, FOLD, Float, Function, IDENTITY, MAP, Type, Typing,
     ValueType,
 };
 use crate::SpecError;
@@ -18,10 +18,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 /// An environment of a reduction, and types that its expressions may have.
-fn typings() -> impl Strategy<Value = (&'static Environment, Typing)> {
+fn typings() -> impl Strategy<Value = (&'static ExprScope, Typing)> {
     let float = || select(vec![Float::F32, Float::F64]);
     let integers = [Elem::I8, Elem::U8, Elem::I32, Elem::U32, Elem::I64];
-    let mut types: Vec<ValueType> = integers.into_iter().filter_map(ValueType::of).collect();
+    let mut types: Vec<ValueType> = integers.into_iter().filter_map(ValueType::from_elem).collect();
     types.extend([ValueType::Int { least: 3, most: 9 }, ValueType::Bool]);
     let value = prop_oneof![float().prop_map(ValueType::Float), select(types)];
     let values = proptest::collection::vec(value, 0..5);
@@ -51,11 +51,11 @@ proptest! {
     fn what_is_printed_of_any_types_is_read_back(
         seed: u64,
         depth in 0..7u32,
-        (env, typing) in typings(),
+        (scope, typing) in typings(),
     ) {
-        let closure = closure_of(env, &typing, seed, depth);
+        let closure = closure_of(scope, &typing, seed, depth);
         let text = closure.to_string();
-        let read = Closure::parse(env, &text);
+        let read = Closure::parse(scope, &text);
         // One in a hundred thousand is longer than any that is read.
         if let Err(faults) = &read {
             let is_long = |fault: &SpecError| fault.message().contains("more than 1024 parts");
@@ -70,13 +70,13 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused(
         text in "[|a-z0-9.+*/<=>!&(){}; ,-]{0,40}",
-        (env, typing) in typings(),
+        (scope, typing) in typings(),
     ) {
         for text in [text.clone(), format!("|acc| {text}"), format!("|acc| {{ let t = {text}; t * acc }}")] {
             if let Err(faults) = Closure::parse(&EPILOGUE, &text) {
                 prop_assert!(faults.iter().all(|fault| !fault.message().is_empty()));
             }
-            if let Ok(read) = Closure::parse(env, &text) {
+            if let Ok(read) = Closure::parse(scope, &text) {
                 prop_assert!(read.check(&typing).iter().all(|fault| fault.tokens().is_some()));
             }
         }
@@ -112,7 +112,7 @@ fn a_text_is_printed_in_its_canonical_form() {
 
 #[test]
 fn the_text_of_a_function_says_its_bound() {
-    let bounded = Function::ALL.iter().filter_map(|f| Some((f.name(), f.row().bound?)));
+    let bounded = Function::ALL.iter().filter_map(|f| Some((f.name(), f.info().bound?)));
     for (name, bound) in bounded.filter(|(name, _)| *name != "rsqrt") {
         let line = format!("epilogue: |acc| {name}(acc)");
         let program = line.parse().and_then(|spec: SgemmSpec| spec.program());

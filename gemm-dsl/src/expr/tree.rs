@@ -1,74 +1,56 @@
 //! What an expression is, once it has been read.
 
 use super::function::Function;
+use crate::error::TokenSpan;
 use std::hash::{Hash, Hasher};
 
-/// The tokens that a part of an expression was read from, counted inside the value. It is where a
-/// part comes from, not what it is: all are equal.
+/// Tokens of a value, counted from 0 with every bracket. They say where a part of an expression comes
+/// from, not what it is: all are equal.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Tokens {
+pub struct NodeSpan {
     /// The first token.
     pub first: usize,
     /// The last one.
     pub last: usize,
 }
 
-impl PartialEq for Tokens {
+impl PartialEq for NodeSpan {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Tokens {}
+impl Eq for NodeSpan {}
 
-impl Hash for Tokens {
+impl Hash for NodeSpan {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-impl Tokens {
+impl NodeSpan {
     pub(super) fn at(token: usize) -> Self {
         Self { first: token, last: token }
     }
 
-    pub(super) fn to(self, end: Tokens) -> Self {
+    pub(super) fn to(self, end: NodeSpan) -> Self {
         Self { first: self.first, last: end.last }
     }
 }
 
-/// The type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Type {
-    /// An IEEE binary32 number.
-    F32,
-    /// An IEEE binary64 number.
-    F64,
-    /// A whole number of 64 bits.
-    Int,
-    /// A truth value.
-    Bool,
-}
-
-impl Type {
-    /// The type with its article.
-    pub fn name(self) -> &'static str {
-        match self {
-            Type::F32 => "an f32",
-            Type::F64 => "an f64",
-            Type::Int => "an integer",
-            Type::Bool => "a truth value",
-        }
+impl From<NodeSpan> for TokenSpan {
+    fn from(NodeSpan { first, last }: NodeSpan) -> Self {
+        Self { first, last }
     }
 }
 
 /// A parameter of a closure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Param {
+pub struct ClosureParam {
     /// Its name.
     pub name: String,
     /// What it is indexed by, as `n` in `bias[n]`; nothing for a value at hand and for a scalar.
     pub index: Vec<String>,
     /// Where it stands.
-    pub at: Tokens,
+    pub at: NodeSpan,
 }
 
 /// Definitions, and the value that is made of them.
@@ -88,7 +70,7 @@ pub struct Let {
     /// What it stands for.
     pub value: Node,
     /// Where the name stands.
-    pub at: Tokens,
+    pub at: NodeSpan,
 }
 
 /// An expression.
@@ -97,7 +79,7 @@ pub struct Node {
     /// What it is.
     pub kind: NodeKind,
     /// Where it stands.
-    pub at: Tokens,
+    pub at: NodeSpan,
 }
 
 /// What an expression is.
@@ -112,7 +94,7 @@ pub enum NodeKind {
     /// An operator on one operand.
     Unary(Unary, Box<Node>),
     /// An operator on two operands; the token is its own.
-    Binary(Binary, Box<Node>, Box<Node>, Tokens),
+    Binary(Binary, Box<Node>, Box<Node>, NodeSpan),
     /// `if condition { yes } else { no }`
     If(Box<Node>, Box<Block>, Box<Block>),
     /// A function of the language.
@@ -163,7 +145,7 @@ pub enum Binary {
 
 /// How tightly an expression binds, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum Precedence {
     Or,
     And,
     Comparison,
@@ -173,15 +155,15 @@ pub(super) enum Level {
     Primary,
 }
 
-impl Level {
+impl Precedence {
     pub(super) fn above(self) -> Self {
         match self {
-            Level::Or => Level::And,
-            Level::And => Level::Comparison,
-            Level::Comparison => Level::Sum,
-            Level::Sum => Level::Product,
-            Level::Product => Level::Unary,
-            Level::Unary | Level::Primary => Level::Primary,
+            Precedence::Or => Precedence::And,
+            Precedence::And => Precedence::Comparison,
+            Precedence::Comparison => Precedence::Sum,
+            Precedence::Sum => Precedence::Product,
+            Precedence::Product => Precedence::Unary,
+            Precedence::Unary | Precedence::Primary => Precedence::Primary,
         }
     }
 }
@@ -212,19 +194,19 @@ impl Binary {
         }
     }
 
-    pub(super) fn level(self) -> Level {
+    pub(super) fn level(self) -> Precedence {
         match self {
-            Binary::Add | Binary::Sub => Level::Sum,
-            Binary::Mul | Binary::Div | Binary::Rem => Level::Product,
-            Binary::And => Level::And,
-            Binary::Or => Level::Or,
-            _ => Level::Comparison,
+            Binary::Add | Binary::Sub => Precedence::Sum,
+            Binary::Mul | Binary::Div | Binary::Rem => Precedence::Product,
+            Binary::And => Precedence::And,
+            Binary::Or => Precedence::Or,
+            _ => Precedence::Comparison,
         }
     }
 
     /// Whether it compares two numbers.
     pub fn is_comparison(self) -> bool {
-        self.level() == Level::Comparison
+        self.level() == Precedence::Comparison
     }
 }
 

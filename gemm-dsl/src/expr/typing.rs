@@ -1,7 +1,31 @@
 //! The types of what an expression stands among, where its key alone does not say them.
 
-use super::tree::Type;
 use crate::ir::Elem;
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// An IEEE binary32 number.
+    F32,
+    /// An IEEE binary64 number.
+    F64,
+    /// A whole number of 64 bits.
+    Int,
+    /// A truth value.
+    Bool,
+}
+
+impl Type {
+    /// The type with its article.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::F32 => "an f32",
+            Type::F64 => "an f64",
+            Type::Int => "an integer",
+            Type::Bool => "a truth value",
+        }
+    }
+}
 
 /// A floating-point type that expressions compute in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +83,7 @@ impl ValueType {
     /// The type that an element of an array is computed with in an expression: its own of `f32`, `f64`
     /// and integers, `f32` of a narrower float. None of a `u64`, which is no integer of 64 bits with a
     /// sign.
-    pub fn of(elem: Elem) -> Option<Self> {
+    pub fn from_elem(elem: Elem) -> Option<Self> {
         let bits = 8 * elem.size();
         match elem {
             Elem::F64 => Some(ValueType::Float(Float::F64)),

@@ -139,7 +139,7 @@ impl Expr {
             Expr::Cast(elem, _) | Expr::Bitcast(elem, _) => Ty::Scalar(*elem),
             Expr::Load(access) => access.ty(),
             Expr::Apply(function, _) => function.result,
-            Expr::Call(f, args) => match (f.row().semantics, args.first()) {
+            Expr::Call(f, args) => match (f.info().semantics, args.first()) {
                 (Semantics::Pack(_), _) => Ty::U32,
                 // Every other intrinsic gives the type of its first operand.
                 (_, first) => first.map_or(Ty::Bool, Expr::ty),

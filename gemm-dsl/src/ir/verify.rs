@@ -192,7 +192,7 @@ impl Verifier<'_> {
             e.visit(&mut |e| {
                 pure &= match e {
                     Expr::Load(_) | Expr::Special(_) | Expr::Const(_) | Expr::Param(_) => false,
-                    Expr::Call(f, _) => !f.row().warp_wide,
+                    Expr::Call(f, _) => !f.info().warp_wide,
                     _ => true,
                 }
             });

@@ -53,7 +53,7 @@ impl Kernel {
         let mut arch = arch::OLDEST;
         self.visit_exprs(&mut |e| {
             if let Expr::Call(f, _) = e {
-                arch = arch.max(f.row().arch);
+                arch = arch.max(f.info().arch);
             }
         });
         arch

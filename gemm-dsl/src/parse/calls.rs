@@ -1,12 +1,13 @@
 //! Specs from the tokens of macro calls.
 
 use super::table;
-use super::token::Span;
-use super::{Fault, Outcome, checked, stream};
+use super::{Fault, Outcome, checked};
+use crate::error::SpecError;
 use crate::ir::Elem;
-use crate::plan::HasPlan;
-use crate::spec::{ReduceSpec, SgemmOperand, SgemmSpec, Typed};
-use crate::tables::{KernelTable, Rows};
+use crate::plan::Plannable;
+use crate::spec::{EpilogueArg, ReduceSpec, SgemmSpec, Typed};
+use crate::syntax::{Span, macro_tokens};
+use crate::tables::{KernelTable, RuleSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
 use std::collections::HashMap;
 
@@ -60,7 +61,7 @@ fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
 }
 
 /// Whether the keys could be read from which the types of these operands follow.
-fn knows_types<S: HasPlan>(outcome: &Outcome<'_, S>, of: Typed) -> bool {
+fn knows_types<S: Plannable>(outcome: &Outcome<'_, S>, of: Typed) -> bool {
     !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
 }
 
@@ -71,7 +72,7 @@ pub struct SgemmTokens {
     pub spec: syn::Result<SgemmSpec>,
     /// The [operands](SgemmSpec::operands), each with the place of its name; also those of a faulty spec, unless
     /// the fault hides them.
-    pub operands: Option<Vec<(SgemmOperand, Place)>>,
+    pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
 /// Reads the tokens of a macro call.
@@ -86,7 +87,7 @@ pub struct SgemmTableTokens {
     /// The table, checked; else all faults, each at its own tokens.
     pub table: syn::Result<KernelTable<SgemmSpec>>,
     /// The operands of all rows, if the first one tells, each with the place of its name there.
-    pub operands: Option<Vec<(SgemmOperand, Place)>>,
+    pub operands: Option<Vec<(EpilogueArg, Place)>>,
 }
 
 /// Reads the tokens of a macro call that has a table of products.
@@ -101,7 +102,7 @@ pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
 fn operands(
     outcome: &Outcome<'_, SgemmSpec>,
     places: &[Place],
-) -> Option<Vec<(SgemmOperand, Place)>> {
+) -> Option<Vec<(EpilogueArg, Place)>> {
     let epilogue = outcome.given.get("epilogue").map(|entry| entry.value_span().start);
     knows_types(outcome, Typed::Inputs).then(|| placed(&outcome.spec, epilogue, places))
 }
@@ -111,8 +112,8 @@ fn placed(
     spec: &SgemmSpec,
     epilogue: Option<usize>,
     places: &[Place],
-) -> Vec<(SgemmOperand, Place)> {
-    let place = |operand: &SgemmOperand| {
+) -> Vec<(EpilogueArg, Place)> {
+    let place = |operand: &EpilogueArg| {
         let mut named = spec.epilogue.iter().flat_map(|epilogue| epilogue.named());
         let (param, _) = named.find(|(param, _)| param.name == operand.name)?;
         places.get(epilogue? + param.at.first).copied()
@@ -126,13 +127,13 @@ fn placed(
 }
 
 /// The spec, and what else there is to tell of what was read, if there are tokens at all.
-fn read<S: HasPlan, R>(
+fn read<S: Plannable, R>(
     stream: TokenStream,
     tell: impl FnOnce(&Outcome<'_, S>, &[Place]) -> R,
 ) -> (syn::Result<S>, Option<R>) {
-    let (tokens, places) = match stream::tokens(stream) {
+    let (tokens, places) = match macro_tokens(stream) {
         Ok(read) => read,
-        Err(fault) => return (Err(syn::Error::new(fault.1, fault.0)), None),
+        Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let outcome = checked::<S>(&tokens);
     let told = tell(&outcome, &places);
@@ -142,32 +143,32 @@ fn read<S: HasPlan, R>(
 
 /// The table, and what there is to tell of a row that says what is computed: its spec, where the values of its keys
 /// begin, and the places of all tokens.
-fn read_table<S: Rows, R>(
+fn read_table<S: RuleSpec, R>(
     stream: TokenStream,
     tell: impl FnOnce(&S, &HashMap<&'static str, usize>, &[Place]) -> R,
 ) -> (syn::Result<KernelTable<S>>, Option<R>) {
-    let (tokens, places) = match stream::tokens(stream) {
+    let (tokens, places) = match macro_tokens(stream) {
         Ok(read) => read,
-        Err(fault) => return (Err(syn::Error::new(fault.1, fault.0)), None),
+        Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let read = table::read::<S>(&tokens);
     let told = read.first().map(|(spec, starts)| tell(spec, starts, &places));
     let table = read.finish().map_err(|faults| {
-        all_located(faults, &places).unwrap_or_else(|| unreachable!("ReadTable::finish: some"))
+        all_located(faults, &places).unwrap_or_else(|| unreachable!("TableOutcome::finish: some"))
     });
     (table, told)
 }
 
 /// Faults at their places, as one error; none of none.
 fn all_located(faults: Vec<Fault>, places: &[Place]) -> Option<syn::Error> {
-    let faults = faults.into_iter().map(|fault| located(fault, places));
+    let faults = faults.into_iter().map(|(fault, span)| located(fault, span, places));
     faults.reduce(|mut all, next| {
         all.combine(next);
         all
     })
 }
 
-fn located((fault, span): Fault, places: &[Place]) -> syn::Error {
+fn located(fault: SpecError, span: Option<Span>, places: &[Place]) -> syn::Error {
     match span {
         None => syn::Error::new(Place::call_site(), fault),
         // Such an error reaches from the first token that it is given to the last.

@@ -1,9 +1,9 @@
 //! Tokens into entries: commas, colons and angle brackets.
 
-use super::token::{Span, Token, TokenKind, Tokens};
+use super::messages;
 use crate::error::{Site, SpecError};
-use crate::parse::messages;
-use crate::spec::Kind;
+use crate::spec::KeyKind;
+use crate::syntax::{Span, Token, TokenKind, Tokens};
 
 /// A key and what follows it.
 pub(super) struct Entry<'t> {
@@ -28,9 +28,9 @@ impl Entry<'_> {
     pub fn span(&self, site: Site) -> Span {
         match (site, self.value) {
             (Site::Key, _) => self.key.span(),
-            (Site::Tokens(first, last), Some(value)) => {
+            (Site::Tokens(at), Some(value)) => {
                 let start = value.span().start;
-                start + first..start + last + 1
+                start + at.first..start + at.last + 1
             }
             (Site::Value | Site::Tokens(..), _) => self.value_span(),
         }
@@ -43,14 +43,18 @@ impl Entry<'_> {
 }
 
 /// The entries of a spec, and the faults between them.
-pub(super) struct Found<'t> {
+pub(super) struct EntryList<'t> {
     pub entries: Vec<Entry<'t>>,
     pub faults: Vec<(SpecError, Span)>,
 }
 
 /// Takes a spec apart. `kind` tells what may follow a known key.
-pub(super) fn split<'t>(tokens: Tokens<'t>, kind: &dyn Fn(&str) -> Option<Kind>) -> Found<'t> {
-    let mut splitter = Splitter { kind, found: Found { entries: Vec::new(), faults: Vec::new() } };
+pub(super) fn split<'t>(
+    tokens: Tokens<'t>,
+    kind: &dyn Fn(&str) -> Option<KeyKind>,
+) -> EntryList<'t> {
+    let mut splitter =
+        Splitter { kind, found: EntryList { entries: Vec::new(), faults: Vec::new() } };
     let mut rest = splitter.without_angles(tokens);
     loop {
         let head = head(rest);
@@ -79,8 +83,8 @@ fn head(tokens: Tokens<'_>) -> usize {
 }
 
 struct Splitter<'t, 'k> {
-    kind: &'k dyn Fn(&str) -> Option<Kind>,
-    found: Found<'t>,
+    kind: &'k dyn Fn(&str) -> Option<KeyKind>,
+    found: EntryList<'t>,
 }
 
 impl<'t> Splitter<'t, '_> {
@@ -155,7 +159,9 @@ impl<'t> Splitter<'t, '_> {
                 }
                 let (value, rest) = match (self.kind)(&name) {
                     // Where an expression goes wrong, its own grammar knows best.
-                    Some(Kind::Closure(_)) => (behind.seen_through(), behind.after(behind.len())),
+                    Some(KeyKind::Closure(_)) => {
+                        (behind.seen_through(), behind.after(behind.len()))
+                    }
                     _ => self.value(behind),
                 };
                 entry.value = Some(value);
@@ -181,7 +187,7 @@ impl<'t> Splitter<'t, '_> {
 
     /// Whether a word behind a key without a colon is the next key.
     fn starts_entry(&self, key: &str, word: &Token) -> bool {
-        self.is_key(&word.text) || matches!((self.kind)(key), Some(Kind::Flag))
+        self.is_key(&word.text) || matches!((self.kind)(key), Some(KeyKind::Flag))
     }
 
     /// Splits what follows a colon into the value and the tokens of the next entries.

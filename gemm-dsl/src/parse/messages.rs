@@ -1,46 +1,11 @@
 //! What can be wrong with the text of a spec.
 
 use crate::error::{SpecError, quoted};
-use crate::spec::Kind;
-
-pub(crate) fn too_long(length: usize, most: usize) -> SpecError {
-    SpecError::at_key(
-        &[],
-        format!("a spec of {length} bytes is too long to be meant; use at most {most}"),
-    )
-}
-
-pub(crate) fn too_deep(most: usize) -> SpecError {
-    SpecError::at_key(
-        &[],
-        format!("brackets are nested more than {most} deep; a spec needs no such nesting"),
-    )
-}
+use crate::spec::KeyKind;
 
 pub(crate) fn too_many(more: usize) -> SpecError {
     let faults = if more == 1 { "fault" } else { "faults" };
     SpecError::at_key(&[], format!("{more} more {faults} behind these; mend these first"))
-}
-
-pub(crate) fn unclosed(open: impl std::fmt::Display) -> SpecError {
-    SpecError::at_key(&[], format!("`{open}` is not closed; close it, or leave it out"))
-}
-
-pub(crate) fn unopened(close: char, open: Option<char>) -> SpecError {
-    SpecError::at_key(
-        &[],
-        match open {
-            None => format!("`{close}` closes nothing; open it, or leave it out"),
-            Some(open) => format!("`{close}` does not close `{open}`; pair the brackets"),
-        },
-    )
-}
-
-pub(crate) fn no_token(found: char) -> SpecError {
-    SpecError::at_key(
-        &[],
-        format!("{found:?} starts no Rust token, and a spec is made of those; leave it out"),
-    )
 }
 
 pub(crate) fn open_angle() -> SpecError {
@@ -122,7 +87,7 @@ pub(crate) fn duplicate(key: &'static str, first: &str) -> SpecError {
     )
 }
 
-pub(crate) fn missing_value(key: &'static str, kind: Kind) -> SpecError {
+pub(crate) fn missing_value(key: &'static str, kind: KeyKind) -> SpecError {
     SpecError::at_key(&[key], format!("`{key}` needs a value: {}", expected(kind)))
 }
 
@@ -133,19 +98,19 @@ pub(crate) fn flag_with_value(key: &'static str) -> SpecError {
     )
 }
 
-pub(crate) fn wrong_kind(key: &'static str, kind: Kind, found: &str) -> SpecError {
+pub(crate) fn wrong_kind(key: &'static str, kind: KeyKind, found: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}` takes {}, not `{found}`", expected(kind)))
 }
 
-fn expected(kind: Kind) -> String {
+fn expected(kind: KeyKind) -> String {
     match kind {
-        Kind::Flag => "nothing".into(),
-        Kind::Number => "a whole number".into(),
-        Kind::NumberOr(word) => format!("a whole number or `{word}`"),
-        Kind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
-        Kind::Word(words) => format!("one of {}", quoted(words)),
-        Kind::Name => "an identifier".into(),
-        Kind::Closure(env) => format!("an expression such as `{}`", env.example),
+        KeyKind::Flag => "nothing".into(),
+        KeyKind::Number => "a whole number".into(),
+        KeyKind::NumberOr(word) => format!("a whole number or `{word}`"),
+        KeyKind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
+        KeyKind::Word(words) => format!("one of {}", quoted(words)),
+        KeyKind::Name => "an identifier".into(),
+        KeyKind::Closure(scope) => format!("an expression such as `{}`", scope.example),
     }
 }
 
@@ -241,7 +206,8 @@ pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> S
 pub(crate) fn dimensions(
     key: &'static str,
     found: &str,
-    (has, needs): (usize, usize),
+    has: usize,
+    needs: usize,
     form: &str,
     example: &str,
 ) -> SpecError {

@@ -1,8 +1,7 @@
 //! Texts taken apart for programs that need the parts of a line and not its spec.
 
-use super::token::{TokenKind, Tokens};
-use super::{fault_of_text, text};
 use crate::error::SpecErrors;
+use crate::syntax::{TokenKind, Tokens, lex};
 use std::ops::Range;
 
 /// The entries of a line, each with its alternatives, as they were written: `stages: 3 | 4, float4` is
@@ -16,7 +15,7 @@ use std::ops::Range;
 /// # Errors
 /// Says where the text is none of tokens.
 pub fn entries(text: &str) -> Result<Vec<Vec<&str>>, SpecErrors> {
-    let (tokens, places) = text::tokens(text).map_err(|fault| fault_of_text(text, *fault))?;
+    let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
     let mut tokens = Tokens::all(&tokens);
     if let [first, .., last] = tokens.tokens()
         && first.is('<')
@@ -77,7 +76,7 @@ fn alternative(tokens: Tokens<'_>) -> usize {
 /// The name and the argument of a macro call, `reduce_kernel!(op: max)`, whatever stands before it;
 /// `None` for any other text.
 pub fn call(text: &str) -> Option<(&str, &str)> {
-    let (tokens, places) = text::tokens(text).ok()?;
+    let (tokens, places) = lex(text).ok()?;
     let end = tokens.len() - usize::from(tokens.last()?.is(';'));
     let tokens = Tokens::all(&tokens).first(end);
     let bang = tokens.until(|token| token.is('!')).len();

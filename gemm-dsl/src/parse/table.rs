@@ -1,29 +1,29 @@
 //! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
 
 mod messages;
-use super::token::{Span, Token, TokenKind, Tokens};
-use super::{Entry, Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
+use super::{Entry, Fault, MAX_FAULTS, Outcome, checked_part};
 use crate::error::{Excerpt, SpecError, SpecErrors};
-use crate::expr::{Closure, Problems};
+use crate::expr::{Closure, ProblemSet};
 use crate::parse::messages::too_many;
-use crate::spec::{Accuracy, UnknownWord};
-use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, Row, Rows};
+use crate::spec::{Accuracy, ReduceSpec, SgemmSpec, UnknownWord};
+use crate::syntax::{MAX_TEXT, Span, Token, TokenKind, Tokens, lex};
+use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, ReadTable, Rule, RuleSpec};
 use std::collections::HashMap;
 
 /// The most rows of a table.
 pub(super) const MAX_ROWS: usize = 256;
 
 /// What has been read of a table.
-pub(super) struct ReadTable<S> {
+pub(super) struct TableOutcome<S> {
     /// The rows of which it could be read what they compute.
-    rows: Vec<Row<S>>,
+    rows: Vec<Rule<S>>,
     header: Header,
     /// Where the values of the first of these rows begin, by their keys.
     places: HashMap<&'static str, usize>,
     faults: Vec<Fault>,
 }
 
-impl<S: Rows> ReadTable<S> {
+impl<S: RuleSpec> TableOutcome<S> {
     /// A row that says what the table computes, and where the values of its keys begin.
     pub(super) fn first(&self) -> Option<(&S, &HashMap<&'static str, usize>)> {
         self.rows.first().map(|row| (&row.spec, &self.places))
@@ -32,20 +32,20 @@ impl<S: Rows> ReadTable<S> {
     /// The table, or its faults.
     pub(super) fn finish(self) -> Result<KernelTable<S>, Vec<Fault>> {
         match self.faults.is_empty() {
-            true => Ok(KernelTable::of(self.rows, self.header)),
+            true => Ok(KernelTable::new(self.rows, self.header)),
             false => Err(self.faults),
         }
     }
 }
 
 /// Reads and checks a table.
-pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
-    let mut table = Table::<S> {
+pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
+    let mut table = TableReader::<S> {
         rows: Vec::new(),
         places: HashMap::new(),
         faults: Vec::new(),
         header: Header::default(),
-        left: Problems::all(),
+        left: ProblemSet::all(),
         conditions: Vec::new(),
         first: None,
         count: 0,
@@ -72,7 +72,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((messages::no_else(), last));
     }
-    let Table { rows, places, mut faults, header, .. } = table;
+    let TableReader { rows, places, mut faults, header, .. } = table;
     if faults.is_empty() {
         // The tables of macros are read again as texts.
         let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
@@ -86,16 +86,16 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
         faults.truncate(MAX_FAULTS);
         faults.push((too_many(more), None));
     }
-    ReadTable { rows, header, places, faults }
+    TableOutcome { rows, header, places, faults }
 }
 
-struct Table<S> {
-    rows: Vec<Row<S>>,
+struct TableReader<S> {
+    rows: Vec<Rule<S>>,
     places: HashMap<&'static str, usize>,
     faults: Vec<Fault>,
     header: Header,
     /// The problems that no row so far is for.
-    left: Problems,
+    left: ProblemSet,
     /// The conditions without faults, with the numbers of their rows.
     conditions: Vec<(Closure, usize)>,
     /// What the first row computes, if it has no fault.
@@ -108,7 +108,7 @@ struct Table<S> {
     is_total: bool,
 }
 
-impl<S: Rows> Table<S> {
+impl<S: RuleSpec> TableReader<S> {
     fn fault(&mut self, fault: SpecError, span: Span) {
         self.faults.push((fault, Some(span)));
     }
@@ -164,10 +164,8 @@ impl<S: Rows> Table<S> {
     fn row(&mut self, row: Tokens<'_>) {
         let Some(arrow) = arrow(row) else {
             self.is_total |= row[0].text == "else";
-            return self.fault(
-                messages::no_arrow((S::CONDITION.example, S::LINE), &row.text()),
-                row.span(),
-            );
+            return self
+                .fault(messages::no_arrow(S::CONDITION.example, S::LINE, &row.text()), row.span());
         };
         let (head, line) = (row.first(arrow), row.after(arrow + 2));
         if head.is_empty() {
@@ -179,7 +177,7 @@ impl<S: Rows> Table<S> {
         }
         let (when, comes) = match head.tokens() {
             [word] if word.text == "else" => {
-                if !self.told_otherwise && ways::<S>(&self.left).is_empty() {
+                if !self.told_otherwise && layouts::<S>(&self.left).is_empty() {
                     self.fault(messages::no_problem(), head.span());
                 }
                 self.told_otherwise = true;
@@ -187,9 +185,9 @@ impl<S: Rows> Table<S> {
             }
             tokens => self.condition(tokens, head.span()),
         };
-        let ways = ways::<S>(&comes);
+        let layouts = layouts::<S>(&comes);
         let Outcome { spec, mut faults, given, unread } =
-            checked_part(line, |spec| checked_ways::<S>(spec, &ways));
+            checked_part(line, |spec| checked_ways::<S>(spec, &layouts));
         let is_sound = faults.is_empty();
         for (key, asked) in S::FOLLOWING {
             let entry = given.get(key);
@@ -212,7 +210,7 @@ impl<S: Rows> Table<S> {
                 let places = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
                 self.places = places.collect();
             }
-            self.rows.push(Row { when, spec, ways });
+            self.rows.push(Rule { when, spec, layouts });
         }
     }
 
@@ -232,17 +230,17 @@ impl<S: Rows> Table<S> {
         let (key, needed) = S::ROUNDS?;
         let needed = needed(spec);
         let value = value(key).filter(|_| needed.is_none_or(|of| of > self.header.granted()))?;
-        Some((key, messages::inexact((key, &value), needed)))
+        Some((key, messages::inexact(key, &value, needed)))
     }
 
     /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.
-    fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, Problems) {
+    fn condition(&mut self, tokens: &[Token], span: Span) -> (Option<Closure>, ProblemSet) {
         let when = match Closure::read(S::CONDITION, tokens) {
             Ok(when) => when,
             Err(faults) => {
                 for fault in faults {
                     let part = fault.tokens();
-                    let part = part.map(|(first, last)| span.start + first..span.start + last + 1);
+                    let part = part.map(|at| span.start + at.first..span.start + at.last + 1);
                     self.fault(fault, part.unwrap_or_else(|| span.clone()));
                 }
                 return (None, self.left.clone());
@@ -258,14 +256,14 @@ impl<S: Rows> Table<S> {
         } else {
             comes = self.left.take(&when);
             // By itself, whatever rows are before.
-            let mut others = Problems::all();
+            let mut others = ProblemSet::all();
             let own = others.take(&when);
-            if ways::<S>(&own).is_empty() {
+            if layouts::<S>(&own).is_empty() {
                 self.fault(messages::constant(false), span);
-            } else if ways::<S>(&others).is_empty() {
+            } else if layouts::<S>(&others).is_empty() {
                 self.is_total = true;
                 self.fault(messages::constant(true), span);
-            } else if ways::<S>(&comes).is_empty() {
+            } else if layouts::<S>(&comes).is_empty() {
                 self.fault(messages::no_problem(), span);
             }
             self.conditions.push((when.clone(), self.count));
@@ -274,26 +272,28 @@ impl<S: Rows> Table<S> {
     }
 }
 
-/// The ways in which the arrays of problems may lie.
-fn ways<S: Rows>(of: &Problems) -> Vec<usize> {
-    (0..S::WAYS).filter(|way| of.any_of(&S::answers(*way))).collect()
+/// The layouts in which the arrays of problems may lie.
+fn layouts<S: RuleSpec>(of: &ProblemSet) -> Vec<usize> {
+    (0..S::LAYOUTS).filter(|layout_index| of.any_of(&S::answers(*layout_index))).collect()
 }
 
-/// Checks a line's kernels for arrays that lie in some ways; of those with faults the first one's are told.
-fn checked_ways<S: Rows>(spec: &S, ways: &[usize]) -> Result<(), SpecErrors> {
-    if ways.is_empty() {
+/// Checks a line's kernels for arrays that lie in some layouts; of those with faults the first one's are told.
+fn checked_ways<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<(), SpecErrors> {
+    if layouts.is_empty() {
         return spec.check();
     }
-    for (nth, way) in ways.iter().enumerate() {
-        let Err(faults) = spec.lying(*way).check() else { continue };
+    for (nth, layout_index) in layouts.iter().enumerate() {
+        let Err(faults) = spec.with_layout(*layout_index).check() else { continue };
         // What is wrong however they lie is told as of a line alone.
-        if nth == 0 && (spec.check().is_err() || ways.len() == 1) {
+        if nth == 0 && (spec.check().is_err() || layouts.len() == 1) {
             return Err(faults);
         }
-        let so: Vec<&str> =
-            S::answers(*way).into_iter().filter_map(|(name, is)| is.then_some(name)).collect();
+        let so: Vec<&str> = S::answers(*layout_index)
+            .into_iter()
+            .filter_map(|(name, is)| is.then_some(name))
+            .collect();
         let so = so.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-        return Err(SpecErrors::of(
+        return Err(SpecErrors::new(
             faults.iter().map(|fault| messages::where_they_lie(fault, &so)),
         ));
     }
@@ -322,13 +322,24 @@ fn arrow(row: Tokens<'_>) -> Option<usize> {
 }
 
 /// The table that a text describes.
-pub(crate) fn table_from_text<S: Rows>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
-    let (tokens, places) =
-        text::tokens(line).map_err(|fault| super::fault_of_text(line, *fault))?;
+fn from_text<S: RuleSpec>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
+    let (tokens, places) = lex(line).map_err(|fault| fault.in_text(line))?;
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
-        fault.with_excerpt(place.map(|place| Excerpt::of(line, place)))
+        fault.with_excerpt(place.map(|place| Excerpt::new(line, place)))
     };
     let table = read::<S>(&tokens).finish();
-    table.map_err(|faults| SpecErrors::of(faults.into_iter().map(located)))
+    table.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
+}
+
+impl ReadTable for ReduceSpec {
+    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
+        from_text(text)
+    }
+}
+
+impl ReadTable for SgemmSpec {
+    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
+        from_text(text)
+    }
 }

@@ -1,7 +1,6 @@
 mod calls;
 mod folds;
 mod hostile;
-mod lexer;
 mod plan;
 mod reduce;
 mod rows;
@@ -10,12 +9,13 @@ mod sgemm_table;
 mod table;
 mod tensor;
 
-use super::{Reader, Tokens, from_text, text};
+use super::{SpecReader, Tokens, from_text};
 use crate::Family;
 use crate::error::{SpecErrors, quoted};
-use crate::plan::HasPlan;
-use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec, Spec};
-use crate::tables::{KernelTable, Tabled};
+use crate::plan::Plannable;
+use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec, Spec};
+use crate::syntax::lex;
+use crate::tables::{KernelTable, TableFamily};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -24,7 +24,7 @@ use proptest::sample::select;
 /// stands for all keys of the family.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
-fn faults<S: HasPlan>(text: &str) -> Vec<(String, String)> {
+fn faults<S: Plannable>(text: &str) -> Vec<(String, String)> {
     told(from_text::<S>(text))
 }
 
@@ -41,7 +41,7 @@ fn told<T>(read: Result<T, SpecErrors>) -> Vec<(String, String)> {
 }
 
 /// The table of a text without faults.
-fn table<S: Tabled>(text: &str) -> KernelTable<S> {
+fn table<S: TableFamily>(text: &str) -> KernelTable<S> {
     text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
 }
 
@@ -55,11 +55,11 @@ fn messages<T>(table: syn::Result<T>) -> Result<T, Vec<String>> {
 }
 
 /// The message, with the keys that it lists.
-fn message<S: HasPlan>(of: &str) -> String {
+fn message<S: Plannable>(of: &str) -> String {
     of.replace("{keys}", &quoted(&S::keys()))
 }
 
-fn check<S: HasPlan>(specs: &[Faulty]) {
+fn check<S: Plannable>(specs: &[Faulty]) {
     for (text, expected) in specs {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(at, of)| (at.to_string(), message::<S>(of))).collect();
@@ -210,28 +210,28 @@ fn order_commas_and_angle_brackets_do_not_matter() {
 }
 
 /// Any value of a kind that the DSL can write.
-fn datum(kind: Kind) -> BoxedStrategy<Datum> {
+fn datum(kind: KeyKind) -> BoxedStrategy<Datum> {
     match kind {
-        Kind::Flag => Just(Datum::Flag).boxed(),
-        Kind::Number => any::<u32>().prop_map(Datum::Number).boxed(),
-        Kind::NumberOr(word) => {
+        KeyKind::Flag => Just(Datum::Flag).boxed(),
+        KeyKind::Number => any::<u32>().prop_map(Datum::Number).boxed(),
+        KeyKind::NumberOr(word) => {
             let number = any::<u32>().prop_map(Datum::Number);
             prop_oneof![number, Just(Datum::Word(word.to_owned()))].boxed()
         }
-        Kind::Size { dims, .. } => {
+        KeyKind::Size { dims, .. } => {
             proptest::collection::vec(1..=u32::MAX, dims).prop_map(Datum::Size).boxed()
         }
-        Kind::Word(words) => select(words).prop_map(|w| Datum::Word(w.to_owned())).boxed(),
-        Kind::Name => "[a-zA-Z_][a-zA-Z0-9_]{0,8}".prop_map(Datum::Word).boxed(),
-        Kind::Closure(env) => {
-            let closure = move |(seed, depth)| crate::expr::random::closure(env, seed, depth);
+        KeyKind::Word(words) => select(words).prop_map(|w| Datum::Word(w.to_owned())).boxed(),
+        KeyKind::Name => "[a-zA-Z_][a-zA-Z0-9_]{0,8}".prop_map(Datum::Word).boxed(),
+        KeyKind::Closure(scope) => {
+            let closure = move |(seed, depth)| crate::expr::random::closure(scope, seed, depth);
             (any::<u64>(), 0..5u32).prop_map(closure).prop_map(Datum::Closure).boxed()
         }
     }
 }
 
 /// Any spec that the DSL can write, sound or not.
-fn spec<S: HasPlan>() -> impl Strategy<Value = S> {
+fn spec<S: Plannable>() -> impl Strategy<Value = S> {
     let data: Vec<_> = S::KEYS.iter().map(|key| proptest::option::of(datum(key.kind))).collect();
     data.prop_map(|data| {
         let mut spec = S::default();
@@ -244,10 +244,10 @@ fn spec<S: HasPlan>() -> impl Strategy<Value = S> {
     })
 }
 
-fn prints_and_parses_back<S: HasPlan>(spec: &S) {
+fn prints_and_parses_back<S: Plannable>(spec: &S) {
     let line = spec.to_string();
-    let Ok((tokens, _)) = text::tokens(&line) else { panic!("{line}") };
-    let reader = Reader::<S>::read(Tokens::all(&tokens));
+    let Ok((tokens, _)) = lex(&line) else { panic!("{line}") };
+    let reader = SpecReader::<S>::read(Tokens::all(&tokens));
     assert!(reader.faults.is_empty(), "{line}");
     assert_eq!(&reader.spec, spec, "{line}");
 }

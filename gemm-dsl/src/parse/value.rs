@@ -1,29 +1,29 @@
 //! One value: a word, a number or a size.
 
-use super::token::{Token, TokenKind, Tokens};
+use super::messages;
 use crate::error::{SpecError, clip};
 use crate::expr::Closure;
-use crate::parse::messages;
-use crate::spec::{Datum, Kind};
+use crate::spec::{Datum, KeyKind};
+use crate::syntax::{Token, TokenKind, Tokens, closest};
 
 /// Reads the tokens behind the colon of `key`; there is at least one.
 pub(super) fn read(
     key: &'static str,
-    kind: Kind,
+    kind: KeyKind,
     tokens: Tokens<'_>,
 ) -> Result<Datum, Vec<SpecError>> {
     match kind {
-        Kind::Closure(env) => Closure::read(env, tokens.tokens()).map(Datum::Closure),
+        KeyKind::Closure(scope) => Closure::read(scope, tokens.tokens()).map(Datum::Closure),
         _ => plain(key, kind, tokens).map_err(|fault| vec![fault]),
     }
 }
 
 /// A value that has at most one fault.
-fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
+fn plain(key: &'static str, kind: KeyKind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
     let wrong_kind = || messages::wrong_kind(key, kind, &tokens.text());
     match (kind, &tokens[..]) {
-        (Kind::Name, [word]) if word.is_word() => Ok(Datum::Word(word.text.clone())),
-        (Kind::Word(words), [word]) if word.is_word() => {
+        (KeyKind::Name, [word]) if word.is_word() => Ok(Datum::Word(word.text.clone())),
+        (KeyKind::Word(words), [word]) if word.is_word() => {
             let word = &word.text;
             if words.contains(&word.as_str()) {
                 Ok(Datum::Word(word.clone()))
@@ -31,21 +31,21 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
                 Err(messages::unknown_word(key, &clip(word), words, closest(word, words)))
             }
         }
-        (Kind::NumberOr(word), [found]) if found.is_word() && found.text == word => {
+        (KeyKind::NumberOr(word), [found]) if found.is_word() && found.text == word => {
             Ok(Datum::Word(word.to_owned()))
         }
-        (Kind::Number | Kind::NumberOr(_) | Kind::Size { .. }, [minus, number])
+        (KeyKind::Number | KeyKind::NumberOr(_) | KeyKind::Size { .. }, [minus, number])
             if minus.is('-') && is_numeric(number) =>
         {
             Err(messages::negative(key, &tokens.text()))
         }
-        (Kind::Number | Kind::NumberOr(_), [found]) if is_numeric(found) => {
+        (KeyKind::Number | KeyKind::NumberOr(_), [found]) if is_numeric(found) => {
             one_number(key, &found.text)
         }
-        (Kind::Size { form, example, dims }, [found]) if is_numeric(found) => {
+        (KeyKind::Size { form, example, dims }, [found]) if is_numeric(found) => {
             size(key, &found.text, form, example, dims)
         }
-        (Kind::Size { .. }, [number, _, ..]) if number.kind == TokenKind::Literal => {
+        (KeyKind::Size { .. }, [number, _, ..]) if number.kind == TokenKind::Literal => {
             let found = tokens.text();
             match is_size_text(&found) {
                 true => Err(messages::spaces(key, &found)),
@@ -54,19 +54,6 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
         }
         _ => Err(wrong_kind()),
     }
-}
-
-/// The word closest to what was written, if it is close at all.
-pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
-    let written = written.to_lowercase();
-    let near = words
-        .iter()
-        .map(|word| (strsim::damerau_levenshtein(&written, word), *word))
-        .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
-        .min()
-        .map(|(_, word)| word);
-    // `double` stands for `double_buffer`.
-    near.or_else(|| words.iter().copied().find(|word| word.split('_').any(|part| part == written)))
 }
 
 /// Whether it is a number of some form, not a string or a character.
@@ -117,7 +104,7 @@ fn size(
         return Err(crate::error::table::zero_dimension(key, quote));
     }
     if sizes.len() != dims {
-        return Err(messages::dimensions(key, quote, (sizes.len(), dims), form, example));
+        return Err(messages::dimensions(key, quote, sizes.len(), dims, form, example));
     }
     Ok(Datum::Size(sizes))
 }

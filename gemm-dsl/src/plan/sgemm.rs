@@ -85,7 +85,7 @@ pub use wgmma::WgmmaPlan;
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, Layout, SgemmSpec, Sharing};
+use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, SgemmSpec, Sharing};
 use check::TileGeometry;
 
 /// Indices inside a block stay far from 2^31.
@@ -270,7 +270,7 @@ impl SgemmPlan {
     }
 
     /// How A and B lie in memory.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> GemmLayout {
         self.spec.layout
     }
 

@@ -1,10 +1,9 @@
 //! The key `epilogue`, and what a product takes beside its matrices.
 
-use super::SgemmSpec;
 use super::expression::part_of_name;
-use super::table::{Datum, Kind, Value};
+use super::table::{Datum, KeyKind, KeyValue};
 use crate::error::SpecErrors;
-use crate::expr::{Closure, EPILOGUE, Param};
+use crate::expr::{Closure, ClosureParam, EPILOGUE};
 use std::borrow::Cow;
 use std::fmt::{Display, Formatter, Result as Formatted};
 use std::str::FromStr;
@@ -28,11 +27,11 @@ impl Epilogue {
     }
 
     /// What it names behind the sum, in its order.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (&Param, Named)> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&ClosureParam, EpilogueInput)> {
         self.0.params().iter().skip(1).map(|param| {
-            let named = match self.0.env().output {
-                Some((output, _)) if output == param.name => Named::Output,
-                _ => Named::Operand(Along::indexed_by(&param.index).unwrap_or_else(|| {
+            let named = match self.0.scope().output {
+                Some((output, _)) if output == param.name => EpilogueInput::Output,
+                _ => EpilogueInput::Operand(Along::indexed_by(&param.index).unwrap_or_else(|| {
                     unreachable!("parse: `epilogue` has no operand such as `{}`", param.name)
                 })),
             };
@@ -43,7 +42,7 @@ impl Epilogue {
 
 /// What an epilogue names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum EpilogueInput {
     /// C, as it was before.
     Output,
     /// What the caller gives.
@@ -127,82 +126,33 @@ impl Display for Along {
 
 /// What the caller of a product gives beside its matrices: numbers and arrays of `f32`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SgemmOperand {
+pub struct EpilogueArg {
     /// Its name.
     pub name: Cow<'static, str>,
     /// Along which axes it has elements.
     pub along: Along,
     /// Where a launch finds it.
-    pub slot: Slot,
+    pub slot: ArgSlot,
 }
 
 /// Which of the arrays or numbers of a launch an operand is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Slot {
+pub enum ArgSlot {
     /// The n-th array that is only read: A and B are the first two.
     Array(usize),
     /// The n-th number.
     Number(usize),
 }
 
-impl SgemmOperand {
+impl EpilogueArg {
     /// How many operands the type of a kernel lists at most.
     pub const MOST_LISTED: usize = 12;
 }
 
 /// How an epilogue names it: `bias[n]`.
-impl Display for SgemmOperand {
+impl Display for EpilogueArg {
     fn fmt(&self, f: &mut Formatter<'_>) -> Formatted {
         write!(f, "{}{}", self.name, self.along)
-    }
-}
-
-impl SgemmSpec {
-    /// The factor of A·B in a `scaled` product.
-    pub(crate) const ALPHA: &'static str = "alpha";
-    /// The factor of C.
-    pub(crate) const BETA: &'static str = "beta";
-    /// Both, as they are given.
-    pub(crate) const FACTORS: [&'static str; 2] = [Self::ALPHA, Self::BETA];
-
-    /// A and B.
-    const MATRICES: usize = 2;
-
-    /// What the caller gives beside A, B and C, in this order: `alpha` and `beta` of a `scaled` product,
-    /// then what the epilogue names, but for C itself.
-    pub fn operands(&self) -> Vec<SgemmOperand> {
-        let factors = Self::FACTORS.into_iter().filter(|_| self.scaled);
-        let factors = factors.map(|name| (Cow::Borrowed(name), Along::Nothing));
-        let named = self.epilogue.iter().flat_map(Epilogue::named);
-        let named = named.filter_map(|(param, named)| match named {
-            Named::Output => None,
-            Named::Operand(along) => Some((param.name.clone().into(), along)),
-        });
-        let (mut arrays, mut numbers) = (Self::MATRICES.., 0..);
-        let placed = factors.chain(named).map(|(name, along)| {
-            let slot = match along {
-                Along::Nothing => numbers.next().map(Slot::Number),
-                Along::N | Along::M | Along::Mn => arrays.next().map(Slot::Array),
-            };
-            slot.map(|slot| SgemmOperand { name, along, slot })
-        });
-        placed.flatten().collect()
-    }
-
-    /// Whether the kernel's extent of K may differ from that of the problem, which the epilogue names.
-    pub(crate) fn names_depth(&self) -> bool {
-        self.scaled && self.epilogue.as_ref().is_some_and(|epilogue| epilogue.0.reads("k"))
-    }
-
-    /// Whether C is read where it is written.
-    pub fn reads_c(&self) -> bool {
-        self.scaled || self.names_c()
-    }
-
-    /// Whether the epilogue names C.
-    pub fn names_c(&self) -> bool {
-        let named = |epilogue: &Epilogue| epilogue.named().any(|(_, n)| n == Named::Output);
-        self.epilogue.as_ref().is_some_and(named)
     }
 }
 
@@ -220,8 +170,8 @@ impl FromStr for Epilogue {
     }
 }
 
-impl Value for Epilogue {
-    const KIND: Kind = Kind::Closure(&EPILOGUE);
+impl KeyValue for Epilogue {
+    const KIND: KeyKind = KeyKind::Closure(&EPILOGUE);
 
     fn text(&self) -> String {
         self.to_string()
@@ -233,7 +183,7 @@ impl Value for Epilogue {
 
     fn read(datum: &Datum) -> Option<Self> {
         match datum {
-            Datum::Closure(closure) if *closure.env() == EPILOGUE => Some(Self(closure.clone())),
+            Datum::Closure(closure) if *closure.scope() == EPILOGUE => Some(Self(closure.clone())),
             _ => None,
         }
     }
@@ -252,24 +202,5 @@ mod tests {
         assert_eq!(Along::indexed_by(&["n", "m"]), None);
         let all = Along::ALL.map(|along| format!("x{along}"));
         assert_eq!(all, ["x", "x[n]", "x[m]", "x[m, n]"]);
-    }
-
-    /// Both lowerings and the launch find an operand by its slot: no two share one, and none is left out.
-    #[test]
-    fn each_operand_has_a_slot_of_its_own() {
-        let line = "scaled, epilogue: |acc, x[n], y, c[m, n], z[m], w[m, n], v| acc + x + y + z + w + v + c";
-        let spec: SgemmSpec = line.parse().expect("a sound line");
-        let operands = spec.operands().into_iter();
-        let slots: Vec<_> = operands.map(|operand| (operand.to_string(), operand.slot)).collect();
-        let expected = [
-            ("alpha", Slot::Number(0)),
-            ("beta", Slot::Number(1)),
-            ("x[n]", Slot::Array(2)),
-            ("y", Slot::Number(2)),
-            ("z[m]", Slot::Array(3)),
-            ("w[m, n]", Slot::Array(4)),
-            ("v", Slot::Number(3)),
-        ];
-        assert_eq!(slots, expected.map(|(name, slot)| (name.to_owned(), slot)));
     }
 }

@@ -1,6 +1,6 @@
 //! Keys whose value is an expression.
 
-use super::table::{Datum, Kind, Value};
+use super::table::{Datum, KeyKind, KeyValue};
 use crate::error::SpecErrors;
 use crate::expr::{Closure, FINISH, FOLD, IDENTITY, MAP};
 use std::fmt::{Display, Formatter, Result as Formatted};
@@ -15,7 +15,7 @@ pub(super) fn part_of_name(text: &str) -> String {
 
 /// Declares a type of values that are expressions of an environment.
 macro_rules! expressions {
-    ($($(#[$doc:meta])* $name:ident in $env:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident in $scope:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub struct $name(Closure);
@@ -37,12 +37,12 @@ macro_rules! expressions {
         impl FromStr for $name {
             type Err = SpecErrors;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Closure::parse(&$env, text).map(Self)
+                Closure::parse(&$scope, text).map(Self)
             }
         }
 
-        impl Value for $name {
-            const KIND: Kind = Kind::Closure(&$env);
+        impl KeyValue for $name {
+            const KIND: KeyKind = KeyKind::Closure(&$scope);
 
             fn text(&self) -> String {
                 self.to_string()
@@ -54,7 +54,7 @@ macro_rules! expressions {
 
             fn read(datum: &Datum) -> Option<Self> {
                 match datum {
-                    Datum::Closure(closure) if *closure.env() == $env => Some(Self(closure.clone())),
+                    Datum::Closure(closure) if *closure.scope() == $scope => Some(Self(closure.clone())),
                     _ => None,
                 }
             }

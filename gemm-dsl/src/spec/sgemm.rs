@@ -1,245 +1,16 @@
 //! The spec of a matrix product.
 
-use super::table::{
-    ActsOn, Datum, Kind, Need, Remedy, Table, Value, derived_name, given_name, spec, words,
-};
+mod acts;
+mod operands;
+mod words;
+
+pub(crate) use words::Sharing;
+pub use words::{Batch, Bounds, Copies, Fragment, GemmLayout, Instruction, Lanes, Order, SplitK};
+
+use super::table::{Table, derived_name, given_name, spec};
 use super::{Arith, Block, Epilogue, Rect, Tile};
 use crate::ir::{Mma, Wgmma};
-use std::fmt;
-
-words! {
-    /// Along which axis of the product consecutive threads run.
-    Lanes {
-        /// Along the columns of C: accesses to B and C coalesce.
-        N = "n",
-        /// Along the rows of C.
-        M = "m",
-        /// Along K: the 32 lanes of a warp sum the same elements, each its share of the terms.
-        K = "k",
-    }
-}
-
-words! {
-    /// Which elements of C a thread owns.
-    Fragment {
-        /// Adjacent ones.
-        Blocked = "blocked",
-        /// One block width apart (inside a warp tile: one warp width).
-        Strided = "strided",
-        /// On both axes vectors of four; from one vector to the next, four elements for each thread
-        /// along that axis (inside a warp tile: for each lane).
-        Split = "split",
-    }
-}
-
-words! {
-    /// The order in which the multiply-adds of one fragment are issued.
-    Order {
-        /// Row by row.
-        Row = "row",
-        /// Column by column.
-        Column = "column",
-        /// Row by row, every other row backwards.
-        RowSerpentine = "row_serpentine",
-        /// Column by column, every other column backwards.
-        ColumnSerpentine = "column_serpentine",
-    }
-}
-
-words! {
-    /// How A and B lie in memory, a letter for each: `n` row by row, `t` column by column, which is the
-    /// transpose row by row.
-    Layout {
-        /// Memory holds A, M x K, and B, K x N.
-        Nn = "nn",
-        /// A, and the transpose of B, N x K.
-        Nt = "nt",
-        /// The transpose of A, K x M, and B.
-        Tn = "tn",
-        /// The transposes of both.
-        Tt = "tt",
-    }
-}
-
-impl Layout {
-    /// That of A and B that lie column by column, or do not.
-    pub fn of(by_column: [bool; 2]) -> Self {
-        match by_column {
-            [false, false] => Self::Nn,
-            [false, true] => Self::Nt,
-            [true, false] => Self::Tn,
-            [true, true] => Self::Tt,
-        }
-    }
-
-    /// Whether A lies column by column: its neighbours along M, not along K.
-    pub fn transposes_a(self) -> bool {
-        matches!(self, Layout::Tn | Layout::Tt)
-    }
-
-    /// Whether B lies column by column: its neighbours along K, not along N.
-    pub fn transposes_b(self) -> bool {
-        matches!(self, Layout::Nt | Layout::Tt)
-    }
-}
-
-words! {
-    /// Which shapes a kernel accepts.
-    Bounds {
-        /// Any: what lies outside changes no result and is not written.
-        Guarded = "guarded",
-        /// Only multiples of the tile, or without one of what a block computes and takes of K at once; checked at
-        /// the launch.
-        Aligned = "aligned",
-    }
-}
-
-words! {
-    /// Where the matrices of a batch of products lie.
-    Batch {
-        /// Each of A, B and C a fixed distance behind the one before it, which for A and B may be 0.
-        Strided = "strided",
-        /// Each wherever its pointer says: A, B and C are lists of as many matrices as there are products.
-        Pointers = "pointers",
-    }
-}
-
-words! {
-    /// Which instruction asks tensor cores.
-    Instruction {
-        /// `mma.sync`, of a warp whose lanes bring A and B: sm_80 and later.
-        Sync = "sync",
-        /// `wgmma`, of four warps, which reads A and B in shared memory: sm_90a alone.
-        Wgmma = "wgmma",
-    }
-}
-
-words! {
-    /// Who copies tiles to shared memory for such an instruction.
-    Copies {
-        /// All threads, before they multiply.
-        Threads = "threads",
-        /// The tensor memory accelerator: one thread asks for whole tiles, which come while others are multiplied.
-        Tma = "tma",
-    }
-}
-
-/// How many ranges of K blocks of their own sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Split {
-    /// So many, or fewer where K has fewer tiles.
-    Ranges(u32),
-    /// As many as the launch finds best for its extents and the device.
-    Auto,
-}
-
-impl Split {
-    const AUTO: &str = "auto";
-}
-
-impl From<u32> for Split {
-    fn from(ranges: u32) -> Self {
-        Self::Ranges(ranges)
-    }
-}
-
-impl fmt::Display for Split {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ranges(ranges) => ranges.fmt(f),
-            Self::Auto => f.write_str(Self::AUTO),
-        }
-    }
-}
-
-impl Value for Split {
-    const KIND: Kind = Kind::NumberOr(Self::AUTO);
-    fn text(&self) -> String {
-        self.to_string()
-    }
-    fn read(datum: &Datum) -> Option<Self> {
-        match datum {
-            Datum::Number(ranges) => Some(Self::Ranges(*ranges)),
-            Datum::Word(word) => (word == Self::AUTO).then_some(Self::Auto),
-            _ => None,
-        }
-    }
-    fn smallest(&self) -> Option<u32> {
-        match self {
-            Self::Ranges(ranges) => Some(*ranges),
-            Self::Auto => None,
-        }
-    }
-}
-
-/// Whose terms a block sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// All of its tile.
-    Whole,
-    /// A range of K of its tile, one of so many at most.
-    Ranges(u32),
-    /// A range of K of its tile, one of as many as the launch decides.
-    AutoRanges,
-    /// As many steps of as many tiles as any other block.
-    Stream,
-}
-
-/// Products that stage tiles of A and B in shared memory.
-const TILE: ActsOn<SgemmSpec> = ActsOn {
-    includes: |spec| spec.tile.is_some(),
-    rests_on: &["tile"],
-    because: "without `tile` nothing is staged in shared memory",
-    remedy: Remedy::Say("add a tile such as `tile: 64x64x8`, or leave it out"),
-};
-
-/// Products of tensor cores.
-const MATRIX: ActsOn<SgemmSpec> = ActsOn {
-    includes: |spec| spec.arith != Arith::F32,
-    rests_on: &["arith"],
-    because: "under `arith: f32` no tensor core is asked",
-    remedy: Remedy::Say("add an arithmetic such as `arith: bf16x6`, or leave it out"),
-};
-
-/// Products of tensor cores that read shared memory by themselves.
-const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
-    includes: |spec| spec.is_wgmma(),
-    rests_on: &["mma", "arith"],
-    because: "lanes bring what `mma: sync` multiplies",
-    remedy: Remedy::Add(&[ARITH, WGMMA]),
-};
-
-/// What a key may need that acts on few kernels.
-const ARITH: Need<SgemmSpec> = ("arith: bf16x6", |spec| spec.arith != Arith::F32);
-const WGMMA: Need<SgemmSpec> = ("mma: wgmma", |spec| spec.mma == Instruction::Wgmma);
-const TMA: Need<SgemmSpec> = ("copy: tma", |spec| spec.copy == Copies::Tma);
-const ASKER: Need<SgemmSpec> = ("producer", |spec| spec.producer);
-
-/// Products whose tiles come by themselves.
-const BOXES: ActsOn<SgemmSpec> = ActsOn {
-    includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
-    rests_on: &["copy", "mma", "arith"],
-    because: "all threads copy, and then all multiply",
-    remedy: Remedy::Add(&[ARITH, WGMMA, TMA]),
-};
-
-/// Products whose tiles come while sums are stored.
-const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
-    includes: |spec| spec.is_wgmma() && spec.producer,
-    rests_on: &["producer", "copy", "mma", "arith"],
-    because: "no warpgroup only asks for tiles",
-    remedy: Remedy::Add(&[ARITH, WGMMA, TMA, ASKER]),
-};
-
-/// Products that stage nothing.
-const fn naive(remedy: &'static str) -> ActsOn<SgemmSpec> {
-    ActsOn {
-        includes: |spec| spec.tile.is_none(),
-        rests_on: &["tile"],
-        because: "it shapes a kernel without `tile`",
-        remedy: Remedy::Say(remedy),
-    }
-}
+use acts::{BOXES, MATRIX, PRODUCER, TILE, WARPGROUPS, naive};
 
 spec! {
     /// A matrix product C\[M,N\] = A\[M,K\]·B\[K,N\] in `f32`. C lies row by row, A and B as
@@ -250,7 +21,7 @@ spec! {
     /// given, for all elements that it keeps at once.
     SgemmSpec for "sgemm_kernel" {
         /// How A and B lie in memory.
-        layout(Layout): Layout = Layout::Nn, "{}";
+        layout(GemmLayout): GemmLayout = GemmLayout::Nn, "{}";
         /// Threads of a block that stages nothing in shared memory, or under `lanes: k` its warps; 16x16, or
         /// 8x1 warps, if neither this nor a tile is given.
         block(Block): Option<Block> = None, "",
@@ -343,7 +114,7 @@ spec! {
         /// own sum: what they leave is added in the order of the ranges by the last of them, which then stores. Fewer
         /// where K is too short for so many. `auto`: as many as make `blocks_per_sm` blocks for each multiprocessor of
         /// the device, but no more than the root of an eighth of K, rounded down to a power of two.
-        split_k(impl Into<Split>): Split = Split::Ranges(1), "split_{}",
+        split_k(impl Into<SplitK>): SplitK = SplitK::Ranges(1), "split_{}",
             least 1 "K is at least one range";
         /// Whether as many blocks as `blocks_per_sm` says for each multiprocessor of the device share all tiles of C
         /// evenly: each does as many whole ones as the others, and of those that are left as many steps along K.
@@ -417,7 +188,7 @@ impl SgemmSpec {
             .thread(Rect::new(8, 8))
             .warp(Rect::new(32, 64))
             .fragment(Fragment::Split)
-            .transpose(self.layout != Layout::Tn)
+            .transpose(self.layout != GemmLayout::Tn)
             .pad_a(if self.layout.transposes_a() { 0 } else { 4 })
             .pad_b(if self.layout.transposes_b() { 4 } else { 0 })
             .stages(3)
@@ -433,7 +204,7 @@ impl SgemmSpec {
             ("lanes", self.lanes == Lanes::K),
             ("partials", self.partials > 1),
             ("slices", self.slices > 1),
-            ("split_k", self.split_k != Split::Ranges(1)),
+            ("split_k", self.split_k != SplitK::Ranges(1)),
             ("stream_k", self.stream_k),
         ];
         splits.into_iter().find_map(|(key, splits)| splits.then_some(key))
@@ -477,9 +248,9 @@ impl SgemmSpec {
     pub(crate) fn sharing(&self) -> Sharing {
         match (self.stream_k, self.split_k) {
             (true, _) => Sharing::Stream,
-            (false, Split::Auto) => Sharing::AutoRanges,
-            (false, Split::Ranges(0..=1)) => Sharing::Whole,
-            (false, Split::Ranges(most)) => Sharing::Ranges(most),
+            (false, SplitK::Auto) => Sharing::AutoRanges,
+            (false, SplitK::Ranges(0..=1)) => Sharing::Whole,
+            (false, SplitK::Ranges(most)) => Sharing::Ranges(most),
         }
     }
 
@@ -490,7 +261,7 @@ impl SgemmSpec {
             ("lanes", self.lanes == Lanes::K),
             ("float4", self.float4),
             ("slices", self.slices > 1),
-            ("split_k", self.split_k != Split::Ranges(1)),
+            ("split_k", self.split_k != SplitK::Ranges(1)),
         ];
         let given = keys.into_iter().find_map(|(key, given)| given.then_some(key));
         given.filter(|_| self.tile.is_none())

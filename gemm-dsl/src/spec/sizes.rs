@@ -1,6 +1,6 @@
 //! The sizes of the DSL: dimensions joined by `x`.
 
-use super::table::{Datum, Kind, Value};
+use super::table::{Datum, KeyKind, KeyValue};
 use std::fmt;
 
 /// Declares a size: its dimensions in the order they are written, and the form it is quoted by.
@@ -28,8 +28,8 @@ macro_rules! size {
             }
         }
 
-        impl Value for $name {
-            const KIND: Kind = Kind::Size {
+        impl KeyValue for $name {
+            const KIND: KeyKind = KeyKind::Size {
                 form: $form,
                 example: $example,
                 dims: [$(stringify!($dim)),*].len(),

@@ -3,8 +3,8 @@
 mod value;
 mod words;
 
-pub(crate) use value::Value;
-pub use value::{Datum, Kind};
+pub(crate) use value::KeyValue;
+pub use value::{Datum, KeyKind};
 pub use words::UnknownWord;
 pub(crate) use words::words;
 
@@ -19,7 +19,7 @@ pub(crate) struct Key<S: 'static> {
     /// What it means: the documentation of its field.
     pub meaning: &'static str,
     /// What may follow it.
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// What each of its words means.
     pub words: &'static [&'static str],
     /// Gives the field a value; false if the datum is of another kind.
@@ -80,21 +80,21 @@ pub(crate) struct ActsOn<S: 'static> {
     /// Why the key has nothing to act on elsewhere.
     pub because: &'static str,
     /// What to do then.
-    pub remedy: Remedy<S>,
+    pub suggestion: Suggestion<S>,
 }
 
 /// What to do about a key that has nothing to act on.
-pub(crate) enum Remedy<S: 'static> {
+pub(crate) enum Suggestion<S: 'static> {
     /// This.
     Say(&'static str),
     /// To add those of these that there are not, or to leave it out.
-    Add(&'static [Need<S>]),
+    Add(&'static [Prerequisite<S>]),
 }
 
 /// An entry of a line, and whether a spec has it.
-pub(crate) type Need<S> = (&'static str, fn(&S) -> bool);
+pub(crate) type Prerequisite<S> = (&'static str, fn(&S) -> bool);
 
-impl<S> Remedy<S> {
+impl<S> Suggestion<S> {
     /// What to do about it in a spec.
     pub(crate) fn text(&self, spec: &S) -> String {
         match self {
@@ -117,8 +117,8 @@ pub struct KeyInfo {
     /// What it means.
     pub meaning: &'static str,
     /// What may follow it.
-    pub kind: Kind,
-    /// What each word means that may follow it, in the order of [`Kind::Word`].
+    pub kind: KeyKind,
+    /// What each word means that may follow it, in the order of [`KeyKind::Word`].
     pub words: &'static [&'static str],
     /// The text of its default; empty for a flag, and where the default is no value at all.
     pub default: String,
@@ -160,7 +160,7 @@ pub(crate) fn line<S: Table>(spec: &S, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     for key in S::KEYS {
         if let Some(text) = (key.text)(spec) {
             match key.kind {
-                Kind::Flag => write!(f, "{separator}{}", key.name)?,
+                KeyKind::Flag => write!(f, "{separator}{}", key.name)?,
                 _ => write!(f, "{separator}{}: {text}", key.name)?,
             }
             separator = ", ";
@@ -297,10 +297,10 @@ macro_rules! spec {
         $crate::spec::table::Key {
             name: stringify!($key),
             meaning: "",
-            kind: <$ty as $crate::spec::table::Value>::KIND,
-            words: <$ty as $crate::spec::table::Value>::MEANINGS,
+            kind: <$ty as $crate::spec::table::KeyValue>::KIND,
+            words: <$ty as $crate::spec::table::KeyValue>::MEANINGS,
             set: |spec, datum| {
-                let value = <$ty as $crate::spec::table::Value>::read(datum);
+                let value = <$ty as $crate::spec::table::KeyValue>::read(datum);
                 let read = value.is_some();
                 if let Some(value) = value {
                     spec.$key = value;
@@ -309,14 +309,14 @@ macro_rules! spec {
             },
             reset: |spec| spec.$key = $default,
             text: |spec| {
-                (spec.$key != $default).then(|| $crate::spec::table::Value::text(&spec.$key))
+                (spec.$key != $default).then(|| $crate::spec::table::KeyValue::text(&spec.$key))
             },
             part: |spec| {
-                (spec.$key != $default).then(|| $crate::spec::table::Value::part(&spec.$key))
+                (spec.$key != $default).then(|| $crate::spec::table::KeyValue::part(&spec.$key))
             },
-            default: || <$ty as $crate::spec::table::Value>::text(&$default),
+            default: || <$ty as $crate::spec::table::KeyValue>::text(&$default),
             tag: $tag,
-            smallest: |spec| $crate::spec::table::Value::smallest(&spec.$key),
+            smallest: |spec| $crate::spec::table::KeyValue::smallest(&spec.$key),
             least: None,
             acts_on: None,
             what: None,

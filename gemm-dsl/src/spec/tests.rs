@@ -2,11 +2,11 @@
 //! the checks, the documentation and the random specs of the tests know of a key, they know from
 //! there. The count of ARCHITECTURE.md rests on it.
 
-use super::table::{ActsOn, Key, Remedy, Table, Typed, derived_name, spec, words};
-use super::{Datum, Kind, Rect, ReduceSpec, SgemmSpec, Spec};
+use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
+use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
 use crate::error::SpecErrors;
 use crate::parse::from_text;
-use crate::plan::{Faults, HasPlan};
+use crate::plan::{Faults, Plannable};
 use std::str::FromStr;
 
 words! {
@@ -24,7 +24,7 @@ const FAST: ActsOn<ProbeSpec> = ActsOn {
     includes: |spec| spec.pace == Pace::Fast,
     rests_on: &["pace"],
     because: "nothing is in a hurry",
-    remedy: Remedy::Say("add `pace: fast`, or leave it out"),
+    suggestion: Suggestion::Say("add `pace: fast`, or leave it out"),
 };
 
 spec! {
@@ -48,7 +48,7 @@ impl ProbeSpec {
     }
 }
 
-impl HasPlan for ProbeSpec {
+impl Plannable for ProbeSpec {
     fn check(&self) -> Result<(), SpecErrors> {
         let mut faults = Faults::default();
         faults.check_minimums(self);
@@ -152,12 +152,12 @@ fn a_row_is_all_that_documentation_and_random_specs_need() {
         .skip(1)
         .map(|key| (key.name, key.meaning.trim(), key.kind, key.default))
         .collect();
-    let size = Kind::Size { form: "MxN", example: "8x8", dims: 2 };
+    let size = KeyKind::Size { form: "MxN", example: "8x8", dims: 2 };
     let expected = [
-        ("pace", "How fast.", Kind::Word(&["slow", "fast"]), "slow".to_owned()),
-        ("depth", "How many, at least two.", Kind::Number, String::new()),
+        ("pace", "How fast.", KeyKind::Word(&["slow", "fast"]), "slow".to_owned()),
+        ("depth", "How many, at least two.", KeyKind::Number, String::new()),
         ("area", "How large.", size, "1x1".to_owned()),
-        ("rush", "Whether without a stop.", Kind::Flag, String::new()),
+        ("rush", "Whether without a stop.", KeyKind::Flag, String::new()),
     ];
     assert_eq!(table, expected);
     let words: Vec<_> = ProbeSpec::table().into_iter().map(|key| key.words).collect();

@@ -1,11 +1,9 @@
 //! Tables of products: what a row is chosen for.
 
-use super::{KernelTable, Rounds, Rows, Tabled};
-use crate::error::SpecErrors;
-use crate::expr::{Environment, Facts, SGEMM_TABLE};
-use crate::parse;
-use crate::plan::HasPlan;
-use crate::spec::{Layout, SgemmSpec};
+use super::{Rounds, RuleSpec, TableFamily};
+use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
+use crate::plan::Plannable;
+use crate::spec::{GemmLayout, SgemmSpec};
 
 /// The GPU that a row is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +33,7 @@ pub struct SgemmShape {
     /// Products; 1 of what is no batch.
     pub batch: u64,
     /// How A and B lie; of a matrix of one row or column see [`SgemmShape::lies`].
-    pub layout: Layout,
+    pub layout: GemmLayout,
     /// Whether something lies between the rows of a matrix, or the columns of one that lies in those.
     pub padded: bool,
     /// Whether the first element of each row of A, B and C, or column, lies on 16 bytes; without this it follows
@@ -44,9 +42,10 @@ pub struct SgemmShape {
 }
 
 impl From<(usize, usize, usize)> for SgemmShape {
-    fn from((m, n, k): (usize, usize, usize)) -> Self {
+    fn from(extents: (usize, usize, usize)) -> Self {
+        let (m, n, k) = extents;
         let [m, n, k] = [m, n, k].map(|extent| extent as u64);
-        Self { m, n, k, batch: 1, layout: Layout::Nn, padded: false, aligned: None }
+        Self { m, n, k, batch: 1, layout: GemmLayout::Nn, padded: false, aligned: None }
     }
 }
 
@@ -59,7 +58,7 @@ impl SgemmShape {
 
     /// Matrices that lie so.
     #[must_use]
-    pub fn layout(self, layout: Layout) -> Self {
+    pub fn layout(self, layout: GemmLayout) -> Self {
         Self { layout, ..self }
     }
 
@@ -77,7 +76,7 @@ impl SgemmShape {
 
     /// How A and B are taken to lie: a packed row or column lies both ways, and is read as one line. Where something is
     /// `padded`, as `layout` says.
-    pub fn lies(&self) -> Layout {
+    pub fn lies(&self) -> GemmLayout {
         let Self { m, n, k, layout, padded, .. } = *self;
         if padded {
             return layout;
@@ -88,7 +87,10 @@ impl SgemmShape {
             (_, 1) => true,
             _ => by_column,
         };
-        Layout::of([by_column(m, k, layout.transposes_a()), by_column(k, n, layout.transposes_b())])
+        GemmLayout::from_columns([
+            by_column(m, k, layout.transposes_a()),
+            by_column(k, n, layout.transposes_b()),
+        ])
     }
 
     /// Whether all rows begin on 16 bytes: what was said of it, or else follows from the extents.
@@ -97,7 +99,10 @@ impl SgemmShape {
         let layout = self.lies();
         let packed = |rows: u64, cols: u64, by_column: bool| {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
-            lines_take_vectors((lines, line), (batch, lines.saturating_mul(line)))
+            lines_take_vectors(
+                Strided { count: lines, stride: line },
+                Strided { count: batch, stride: lines.saturating_mul(line) },
+            )
         };
         self.aligned.unwrap_or_else(|| {
             packed(m, k, layout.transposes_a())
@@ -107,11 +112,19 @@ impl SgemmShape {
     }
 }
 
-/// Whether all lines begin on 16 bytes where the first one does: `lines` of them a `pitch` apart, in each of some
-/// matrices a distance apart, in elements.
-pub fn lines_take_vectors((lines, pitch): (u64, u64), (count, distance): (u64, u64)) -> bool {
-    let steps = |count: u64, step: u64| count <= 1 || step.is_multiple_of(4);
-    steps(lines, pitch) && steps(count, distance)
+/// Some things of a kind that lie the same number of elements apart, such as lines of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided {
+    /// How many.
+    pub count: u64,
+    /// Elements from one to the next.
+    pub stride: u64,
+}
+
+/// Whether all lines of all matrices begin on 16 bytes where the first one does.
+pub fn lines_take_vectors(lines: Strided, matrices: Strided) -> bool {
+    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(4);
+    aligned(lines) && aligned(matrices)
 }
 
 /// A product on a GPU.
@@ -123,16 +136,12 @@ pub struct SgemmProblem {
     pub target: Target,
 }
 
-impl Tabled for SgemmSpec {
+impl TableFamily for SgemmSpec {
     type Problem = SgemmProblem;
 
-    fn read_table(text: &str) -> Result<KernelTable<Self>, SpecErrors> {
-        parse::table_from_text(text)
-    }
-
     fn facts(SgemmProblem { shape, target }: &SgemmProblem) -> Facts {
-        let [nn, nt, tn, tt] =
-            [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt].map(|layout| shape.lies() == layout);
+        let [nn, nt, tn, tt] = [GemmLayout::Nn, GemmLayout::Nt, GemmLayout::Tn, GemmLayout::Tt]
+            .map(|layout| shape.lies() == layout);
         Facts::new(
             [shape.m, shape.n, shape.k, shape.batch, target.sms.into(), target.arch.into()],
             [nn, nt, tn, tt, shape.padded, shape.is_aligned()],
@@ -141,7 +150,8 @@ impl Tabled for SgemmSpec {
 
     /// The tiles that cover C, the last ones of a row or column not always whole, times the products, over the
     /// multiprocessors.
-    fn waves(SgemmProblem { shape, target }: &SgemmProblem, (m, n): (u32, u32)) -> Option<f64> {
+    fn waves(SgemmProblem { shape, target }: &SgemmProblem, tile: (u32, u32)) -> Option<f64> {
+        let (m, n) = tile;
         let tiles = [shape.m.div_ceil(m.into()), shape.n.div_ceil(n.into()), shape.batch];
         let [rows, cols, batch] = tiles;
         // Of 64 bits the same, and sooner.
@@ -152,21 +162,21 @@ impl Tabled for SgemmSpec {
         Some(tiles / f64::from(target.sms))
     }
 
-    const WAYS: usize = Layout::ALL.len() * 2;
+    const LAYOUTS: usize = GemmLayout::ALL.len() * 2;
 
-    fn way(SgemmProblem { shape, .. }: &SgemmProblem) -> usize {
+    fn layout_index(SgemmProblem { shape, .. }: &SgemmProblem) -> usize {
         shape.lies() as usize * 2 + usize::from(shape.padded)
     }
 
-    fn lying(&self, way: usize) -> Self {
-        let (layout, padded) = lies(way);
+    fn with_layout(&self, layout_index: usize) -> Self {
+        let (layout, padded) = lies(layout_index);
         self.clone().for_matrices(layout, padded)
     }
 }
 
-/// How matrices lie that do so in a way, and whether something is between their lines.
-fn lies(way: usize) -> (Layout, bool) {
-    (Layout::ALL[way / 2], !way.is_multiple_of(2))
+/// How matrices lie in a layout, and whether something is between their lines.
+fn lies(layout_index: usize) -> (GemmLayout, bool) {
+    (GemmLayout::ALL[layout_index / 2], !layout_index.is_multiple_of(2))
 }
 
 impl SgemmSpec {
@@ -174,15 +184,15 @@ impl SgemmSpec {
     /// alone, and `float4` where something can be moved so.
     ///
     /// ```
-    /// use gemm_dsl::spec::{Layout, SgemmSpec};
+    /// use gemm_dsl::spec::{GemmLayout, SgemmSpec};
     ///
     /// let spec: SgemmSpec = "tile: 64x64x16, thread: 8x8, float4, transpose, pad_a: 4".parse()?;
-    /// let turned = spec.for_matrices(Layout::Tn, false);
+    /// let turned = spec.for_matrices(GemmLayout::Tn, false);
     /// assert_eq!(turned.to_string(), "layout: tn, tile: 64x64x16, thread: 8x8, float4");
     /// # Ok::<(), gemm_dsl::SpecErrors>(())
     /// ```
     #[must_use]
-    pub fn for_matrices(self, layout: Layout, padded: bool) -> Self {
+    pub fn for_matrices(self, layout: GemmLayout, padded: bool) -> Self {
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         let mut spec = self.layout(layout).pitched(padded);
         if spec.transpose {
@@ -199,15 +209,15 @@ impl SgemmSpec {
 }
 
 /// What is computed of A, B and the operands.
-impl Rows for SgemmSpec {
-    const CONDITION: &'static Environment = &SGEMM_TABLE;
+impl RuleSpec for SgemmSpec {
+    const CONDITION: &'static ExprScope = &SGEMM_TABLE;
 
     const FOLLOWING: &'static [(&'static str, &'static str)] =
         &[("layout", "`nn`, `nt`, `tn` or `tt`"), ("pitched", "`padded`")];
 
-    fn answers(way: usize) -> Vec<(&'static str, bool)> {
-        let (layout, padded) = lies(way);
-        let names = ["nn", "nt", "tn", "tt"].into_iter().zip(Layout::ALL);
+    fn answers(layout_index: usize) -> Vec<(&'static str, bool)> {
+        let (layout, padded) = lies(layout_index);
+        let names = ["nn", "nt", "tn", "tt"].into_iter().zip(GemmLayout::ALL);
         names.map(|(name, of)| (name, *of == layout)).chain([("padded", padded)]).collect()
     }
 

@@ -190,25 +190,21 @@ pub fn tuned(what: &ReduceSpec) -> Result<KernelTable<ReduceSpec>, SpecErrors> {
     };
     let vector = VECTOR_BYTES / what.element.elem().size();
     // What is wrong with it is told once, and not of each row.
-    row(what, "", (vector, false))?.plan()?;
+    row(what, "", vector, false)?.plan()?;
     let mut lines = Vec::with_capacity(rows.len());
     for how in rows {
         // A vector of bytes has more elements than the shortest rows.
         if how.longest.is_some_and(|longest| longest < vector) {
             continue;
         }
-        let spec = row(what, how.line, (vector, how.float4))?;
+        let spec = row(what, how.line, vector, how.float4)?;
         lines.push(format!("{} => {spec}", how.condition(vector)));
     }
     lines.join(";\n").parse()
 }
 
 /// What a spec computes, in the way of a row, which is written for elements of 4 bytes.
-fn row(
-    what: &ReduceSpec,
-    how: &str,
-    (vector, float4): (u32, bool),
-) -> Result<ReduceSpec, SpecErrors> {
+fn row(what: &ReduceSpec, how: &str, vector: u32, float4: bool) -> Result<ReduceSpec, SpecErrors> {
     let how: ReduceSpec = format!("over: {}, {how}", what.over).parse()?;
     let mut spec = ReduceSpec { float4, ..how.computing(what) };
     if spec.float4 {

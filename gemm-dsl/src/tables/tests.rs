@@ -1,8 +1,8 @@
 //! Which row is chosen.
 
-use super::{KernelTable, OutOfRange, SgemmProblem, SgemmShape, Tabled, Target};
+use super::{KernelTable, OutOfRange, SgemmProblem, SgemmShape, TableFamily, Target};
 use crate::expr::{REDUCE_TABLE, SGEMM_TABLE};
-use crate::spec::{Layout, ReduceSpec, SgemmSpec};
+use crate::spec::{GemmLayout, ReduceSpec, SgemmSpec};
 
 fn table(text: &str) -> KernelTable<ReduceSpec> {
     text.parse().unwrap_or_else(|faults| panic!("`{text}`: {faults}"))
@@ -31,7 +31,7 @@ fn the_first_row_that_holds_is_chosen() {
             for inner in [0, 1, 2, 50] {
                 let row = choose(&table, [outer, len, inner]);
                 assert_eq!(row, expected(outer, len, inner), "{outer} {len} {inner}");
-                assert_eq!(table.rows()[row].spec.items as usize, row + 1);
+                assert_eq!(table.rules()[row].spec.items as usize, row + 1);
                 chosen[row] += 1;
             }
         }
@@ -46,7 +46,7 @@ fn the_last_row_alone_has_no_condition_and_needs_no_extent() {
     assert_eq!(choose(&one, [u64::MAX; 3]), 0);
     assert_eq!(one.why(0, &(1, 2, 3)), Ok(Vec::new()));
     for table in [one, table("len < 3 => ; outer < 3 => items: 2; else => items: 4;")] {
-        let (last, others) = table.rows().split_last().expect("a row");
+        let (last, others) = table.rules().split_last().expect("a row");
         assert!(last.when.is_none() && others.iter().all(|row| row.when.is_some()));
     }
 }
@@ -113,10 +113,10 @@ fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
         ("k / sms == 2", on(80, 10), true),
         ("batch == 7", of(shape.batch(7)), true),
         ("nn && !nt && !tn && !tt", plain, true),
-        ("nt", of(shape.layout(Layout::Nt)), true),
-        ("nt", of(shape.layout(Layout::Tn)), false),
-        ("tn", of(shape.layout(Layout::Tn)), true),
-        ("tt && !nn", of(shape.layout(Layout::Tt)), true),
+        ("nt", of(shape.layout(GemmLayout::Nt)), true),
+        ("nt", of(shape.layout(GemmLayout::Tn)), false),
+        ("tn", of(shape.layout(GemmLayout::Tn)), true),
+        ("tt && !nn", of(shape.layout(GemmLayout::Tt)), true),
         ("padded", plain, false),
         ("padded", of(shape.padded(true)), true),
         ("aligned", plain, true),
@@ -131,7 +131,7 @@ fn conditions_of_products_are_over_extents_layout_alignment_and_device() {
 /// A packed row or column is one line, whichever way it is said to lie; what is padded lies as is said.
 #[test]
 fn packed_vectors_are_read_as_one_line() {
-    use Layout::{Nn, Nt, Tn, Tt};
+    use GemmLayout::{Nn, Nt, Tn, Tt};
     for (extents, said, lies) in [
         ((5, 6, 7), [Nn, Nt, Tn, Tt], [Nn, Nt, Tn, Tt]),
         // B is a column.
@@ -157,7 +157,7 @@ fn packed_vectors_are_read_as_one_line() {
 fn a_line_is_made_for_matrices_however_they_lie() {
     let of = |line: &str| -> [String; 4] {
         let spec: SgemmSpec = line.parse().expect(line);
-        [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt]
+        [GemmLayout::Nn, GemmLayout::Nt, GemmLayout::Tn, GemmLayout::Tt]
             .map(|layout| spec.clone().for_matrices(layout, false).to_string())
     };
     let line = "tile: 64x64x16, thread: 8x8, float4, transpose, pad_a: 4, pad_b: 8";
@@ -179,33 +179,33 @@ fn a_line_is_made_for_matrices_however_they_lie() {
     let small = of("tile: 16x16x32, thread: 2x2, float4, transpose, stages: 4");
     assert_eq!(small.map(|line| line.contains("float4")), [true, false, true, true]);
     let spec: SgemmSpec = "layout: tt, pitched, unroll: 2".parse().expect("sound");
-    assert_eq!(spec.for_matrices(Layout::Nn, true).to_string(), "unroll: 2, pitched");
+    assert_eq!(spec.for_matrices(GemmLayout::Nn, true).to_string(), "unroll: 2, pitched");
 }
 
 /// What a shape of extents alone is taken for: rows, or columns, one behind the other from 16 bytes on.
 #[test]
 fn packed_matrices_are_aligned_where_each_line_is() {
     for (extents, layout, batch, expected) in [
-        ((8, 8, 8), Layout::Nn, 1, true),
+        ((8, 8, 8), GemmLayout::Nn, 1, true),
         // A row of B and C.
-        ((8, 7, 8), Layout::Nn, 1, false),
+        ((8, 7, 8), GemmLayout::Nn, 1, false),
         // A row of A.
-        ((8, 8, 7), Layout::Nn, 1, false),
+        ((8, 8, 7), GemmLayout::Nn, 1, false),
         // Rows of A, of which there is one.
-        ((1, 8, 7), Layout::Nn, 1, true),
-        ((1, 8, 7), Layout::Nn, 2, false),
-        ((1, 8, 7), Layout::Nn, 0, true),
-        ((7, 8, 8), Layout::Nn, 1, true),
+        ((1, 8, 7), GemmLayout::Nn, 1, true),
+        ((1, 8, 7), GemmLayout::Nn, 2, false),
+        ((1, 8, 7), GemmLayout::Nn, 0, true),
+        ((7, 8, 8), GemmLayout::Nn, 1, true),
         // Columns of A.
-        ((7, 8, 8), Layout::Tn, 1, false),
-        ((8, 8, 7), Layout::Tn, 1, true),
+        ((7, 8, 8), GemmLayout::Tn, 1, false),
+        ((8, 8, 7), GemmLayout::Tn, 1, true),
         // Columns of B have K elements.
-        ((8, 8, 6), Layout::Nt, 1, false),
-        ((8, 8, 6), Layout::Tt, 1, false),
-        ((12, 8, 4), Layout::Tt, 1, true),
+        ((8, 8, 6), GemmLayout::Nt, 1, false),
+        ((8, 8, 6), GemmLayout::Tt, 1, false),
+        ((12, 8, 4), GemmLayout::Tt, 1, true),
         // One row of C and of A, and columns of B.
-        ((1, 7, 8), Layout::Nt, 1, true),
-        ((1, 7, 8), Layout::Nt, 3, false),
+        ((1, 7, 8), GemmLayout::Nt, 1, true),
+        ((1, 7, 8), GemmLayout::Nt, 3, false),
     ] {
         let shape = SgemmShape::from(extents).layout(layout).batch(batch);
         let problem = SgemmProblem { shape, target: Target::H200 };

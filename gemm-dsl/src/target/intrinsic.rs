@@ -1,7 +1,7 @@
 //! The intrinsic functions: one row each with the CUDA spelling and the meaning.
 
-use crate::ir::{Elem, Ty};
 use crate::target::arch;
+use crate::target::types::{Elem, Ty};
 
 /// A function of the machine that is no C operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ pub struct Spelling {
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct IntrinsicInfo {
     /// Its number of operands.
     pub arity: usize,
     /// The spelling for binary32 and for every type of at most 4 bytes.
@@ -94,7 +94,7 @@ pub const CANONICAL_NAN: u32 = 0x7fff_ffff;
 pub const CANONICAL_NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 /// A floating-point type that arithmetic is defined on.
-pub trait Float: Copy + PartialOrd {
+pub trait CanonicalFloat: Copy + PartialOrd {
     /// The NaN that arithmetic produces.
     const NAN: Self;
     /// The bits, widened.
@@ -107,7 +107,7 @@ pub trait Float: Copy + PartialOrd {
     fn canonical(self) -> Self;
 }
 
-impl Float for f32 {
+impl CanonicalFloat for f32 {
     const NAN: Self = f32::from_bits(CANONICAL_NAN);
     fn bits(self) -> u64 {
         self.to_bits().into()
@@ -125,7 +125,7 @@ impl Float for f32 {
     }
 }
 
-impl Float for f64 {
+impl CanonicalFloat for f64 {
     const NAN: Self = f64::from_bits(CANONICAL_NAN_F64);
     fn bits(self) -> u64 {
         self.to_bits()
@@ -157,20 +157,20 @@ pub fn canonical(value: f32) -> f32 {
     f32::from_bits(if is_nan { CANONICAL_NAN } else { bits })
 }
 
-fn fma<T: Float>([a, b, c]: [T; 3]) -> T {
+fn fma<T: CanonicalFloat>([a, b, c]: [T; 3]) -> T {
     a.fused(b, c).canonical()
 }
 
-fn maximum<T: Float>([a, b, _]: [T; 3]) -> T {
+fn maximum<T: CanonicalFloat>([a, b, _]: [T; 3]) -> T {
     greater(a, b)
 }
 
-fn minimum<T: Float>([a, b, _]: [T; 3]) -> T {
+fn minimum<T: CanonicalFloat>([a, b, _]: [T; 3]) -> T {
     smaller(a, b)
 }
 
 /// IEEE 754-2019 maximum: NaN propagates, −0 is below +0.
-pub(crate) fn greater<T: Float>(a: T, b: T) -> T {
+pub(crate) fn greater<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
         // Equal values differ at most in the sign of a zero: +0 is the greater.
@@ -181,7 +181,7 @@ pub(crate) fn greater<T: Float>(a: T, b: T) -> T {
 }
 
 /// IEEE 754-2019 minimum.
-pub(crate) fn smaller<T: Float>(a: T, b: T) -> T {
+pub(crate) fn smaller<T: CanonicalFloat>(a: T, b: T) -> T {
     match a.partial_cmp(&b) {
         None => T::NAN,
         Some(std::cmp::Ordering::Equal) => T::of_bits(a.bits() | b.bits()),
@@ -275,74 +275,95 @@ impl Intrinsic {
         Intrinsic::PackF16,
     ];
 
-    /// The row of this intrinsic.
-    pub const fn row(self) -> Row {
+    /// The facts of this intrinsic.
+    pub const fn info(self) -> IntrinsicInfo {
         match self {
-            Intrinsic::Fma => row(3, ("fmaf", ""), ("fma", ""), fma, fma),
-            Intrinsic::Maximum => {
-                row(2, ("maximum", MAXIMUM), ("maximum", MAXIMUM_F64), maximum, maximum)
-            }
-            Intrinsic::Minimum => {
-                row(2, ("minimum", MINIMUM), ("minimum", MINIMUM_F64), minimum, minimum)
-            }
-            Intrinsic::Abs => row(
+            Intrinsic::Fma => float(3, spelled("fmaf", ""), spelled("fma", ""), fma, fma),
+            Intrinsic::Maximum => float(
+                2,
+                spelled("maximum", MAXIMUM),
+                spelled("maximum", MAXIMUM_F64),
+                maximum,
+                maximum,
+            ),
+            Intrinsic::Minimum => float(
+                2,
+                spelled("minimum", MINIMUM),
+                spelled("minimum", MINIMUM_F64),
+                minimum,
+                minimum,
+            ),
+            Intrinsic::Abs => float(
                 1,
-                ("fabsf", ""),
-                ("fabs", ""),
+                spelled("fabsf", ""),
+                spelled("fabs", ""),
                 |[x, ..]| x.abs().canonical(),
                 |[x, ..]| x.abs().canonical(),
             ),
-            Intrinsic::Sqrt => row(
+            Intrinsic::Sqrt => float(
                 1,
-                ("__fsqrt_rn", ""),
-                ("__dsqrt_rn", ""),
+                spelled("__fsqrt_rn", ""),
+                spelled("__dsqrt_rn", ""),
                 |[x, ..]| x.sqrt().canonical(),
                 |[x, ..]| x.sqrt().canonical(),
             ),
-            Intrinsic::Floor => row(
+            Intrinsic::Floor => float(
                 1,
-                ("floorf", ""),
-                ("floor", ""),
+                spelled("floorf", ""),
+                spelled("floor", ""),
                 |[x, ..]| x.floor().canonical(),
                 |[x, ..]| x.floor().canonical(),
             ),
-            Intrinsic::RoundEven => row(
+            Intrinsic::RoundEven => float(
                 1,
-                ("rintf", ""),
-                ("rint", ""),
+                spelled("rintf", ""),
+                spelled("rint", ""),
                 |[x, ..]| x.round_ties_even().canonical(),
                 |[x, ..]| x.round_ties_even().canonical(),
             ),
-            Intrinsic::ShuffleDown => Row {
+            Intrinsic::ShuffleDown => IntrinsicInfo {
                 warp_wide: true,
-                ..word(2, ("__shfl_down_sync", ""), Semantics::Shuffle(Shuffle::Down), arch::OLDEST)
+                ..word(
+                    2,
+                    spelled("__shfl_down_sync", ""),
+                    Semantics::Shuffle(Shuffle::Down),
+                    arch::OLDEST,
+                )
             },
-            Intrinsic::ShuffleXor => Row {
+            Intrinsic::ShuffleXor => IntrinsicInfo {
                 warp_wide: true,
-                ..word(2, ("__shfl_xor_sync", ""), Semantics::Shuffle(Shuffle::Xor), arch::OLDEST)
+                ..word(
+                    2,
+                    spelled("__shfl_xor_sync", ""),
+                    Semantics::Shuffle(Shuffle::Xor),
+                    arch::OLDEST,
+                )
             },
             Intrinsic::OrOfLanes => {
-                let spelling = ("__reduce_or_sync", "");
-                Row { warp_wide: true, ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS) }
+                let spelling = spelled("__reduce_or_sync", "");
+                IntrinsicInfo {
+                    warp_wide: true,
+                    ..word(1, spelling, Semantics::OrOfLanes, arch::REDUCTIONS)
+                }
             }
             Intrinsic::PackBf16 => {
-                word(2, ("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
+                word(2, spelled("pack_bf16", PACK_BF16), Semantics::Pack(Elem::Bf16), arch::PACKS)
             }
             Intrinsic::PackF16 => {
-                word(2, ("pack_f16", PACK_F16), Semantics::Pack(Elem::F16), arch::PACKS)
+                word(2, spelled("pack_f16", PACK_F16), Semantics::Pack(Elem::F16), arch::PACKS)
             }
         }
     }
 
     /// How a call is spelled whose first operand is of this type.
     pub fn spelling(self, elem: Elem) -> Spelling {
-        if elem.size() == 8 { self.row().double } else { self.row().single }
+        if elem.size() == 8 { self.info().double } else { self.info().single }
     }
 
     /// The type of a call with operands of these types, if there is such a call.
     pub fn result(self, operands: &[Ty]) -> Option<Ty> {
         let first = *operands.first()?;
-        let (fits, result) = match self.row().semantics {
+        let (fits, result) = match self.info().semantics {
             Semantics::Float { .. } => {
                 (first.is_float() && operands.iter().all(|ty| *ty == first), first)
             }
@@ -353,32 +374,30 @@ impl Intrinsic {
             Semantics::OrOfLanes => (first == Ty::U32, Ty::U32),
             Semantics::Pack(_) => (operands.iter().all(|ty| *ty == Ty::F32), Ty::U32),
         };
-        (fits && operands.len() == self.row().arity).then_some(result)
+        (fits && operands.len() == self.info().arity).then_some(result)
     }
 }
 
-/// A function of words, spelled alike for all types.
-const fn word(
-    arity: usize,
-    (name, definition): (&'static str, &'static str),
-    semantics: Semantics,
-    arch: u32,
-) -> Row {
-    let spelling = Spelling { name, definition };
-    Row { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
+const fn spelled(name: &'static str, definition: &'static str) -> Spelling {
+    Spelling { name, definition }
 }
 
-const fn row(
+/// A function of words, spelled alike for all types.
+const fn word(arity: usize, spelling: Spelling, semantics: Semantics, arch: u32) -> IntrinsicInfo {
+    IntrinsicInfo { arity, single: spelling, double: spelling, warp_wide: false, arch, semantics }
+}
+
+const fn float(
     arity: usize,
-    single: (&'static str, &'static str),
-    double: (&'static str, &'static str),
+    single: Spelling,
+    double: Spelling,
     f32: fn([f32; 3]) -> f32,
     f64: fn([f64; 3]) -> f64,
-) -> Row {
-    Row {
+) -> IntrinsicInfo {
+    IntrinsicInfo {
         arity,
-        single: Spelling { name: single.0, definition: single.1 },
-        double: Spelling { name: double.0, definition: double.1 },
+        single,
+        double,
         warp_wide: false,
         arch: arch::OLDEST,
         semantics: Semantics::Float { f32, f64 },

@@ -75,7 +75,7 @@ impl Format {
     }
 
     /// Reads a word.
-    pub fn decode(self, word: u32) -> Operand {
+    pub fn decode(self, word: u32) -> MmaOperand {
         let word = if self == Format::Tf32 { word >> 13 } else { word };
         let exponent_bits = if self == Format::F16 { 5 } else { 8 };
         decode(word, exponent_bits, self.fraction(), self.bias())
@@ -90,7 +90,7 @@ const LEAST: i32 = -149;
 
 /// A number, taken apart: `mantissa * 2^(exponent - fraction)`, where the format says how many bits are behind the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operand {
+pub enum MmaOperand {
     /// A number. One that is subnormal is not made normal: its mantissa is less than 1.
     Finite {
         /// Sign and mantissa, without a point.
@@ -108,16 +108,16 @@ pub enum Operand {
 }
 
 /// A word of one sign, an exponent and a mantissa.
-fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> Operand {
+fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand {
     let negative = word >> (exponent_bits + fraction) & 1 == 1;
     let top = (1 << exponent_bits) - 1;
     let exponent = word >> fraction & top;
     let behind = word & ((1 << fraction) - 1);
     if exponent == top {
-        return if behind == 0 { Operand::Infinite { negative } } else { Operand::Nan };
+        return if behind == 0 { MmaOperand::Infinite { negative } } else { MmaOperand::Nan };
     }
     let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
-    Operand::Finite {
+    MmaOperand::Finite {
         mantissa: if negative { -mantissa } else { mantissa },
         exponent: exponent.max(1) as i32 - bias,
     }
@@ -142,7 +142,7 @@ impl Rules {
     pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
 
     /// Those of an architecture, 90 for `sm_90`; none of one whose tensor cores take no numbers like these.
-    pub const fn of(arch: u32) -> Option<Rules> {
+    pub const fn for_arch(arch: u32) -> Option<Rules> {
         match arch {
             0..80 => None,
             80..90 => Some(Self::SM_80),
@@ -170,16 +170,16 @@ impl Rules {
     /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
     /// assert_eq!((sum(Rules::SM_80), sum(Rules::SM_90)), (-0.5, -0.75));
     /// ```
-    pub fn dot(self, format: Format, a: &[Operand], b: &[Operand], c: u32) -> u32 {
+    pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let terms = self.terms(format);
         let groups = a.chunks(terms).zip(b.chunks(terms));
         groups.fold(c, |c, (a, b)| self.fused_sum(format, a, b, c))
     }
 
     /// `c` and the products of one group.
-    pub fn fused_sum(self, format: Format, a: &[Operand], b: &[Operand], c: u32) -> u32 {
+    pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let addend = decode(c, 8, FRACTION, 127);
-        let mut special = Special::default();
+        let mut special = SpecialTerms::default();
         let mut largest = self.least;
         if let Some((mantissa, exponent)) = special.finite(addend)
             && mantissa != 0
@@ -221,34 +221,36 @@ impl Rules {
 
 /// What is not finite among the terms of a sum.
 #[derive(Clone, Copy, Debug, Default)]
-struct Special {
+struct SpecialTerms {
     nan: bool,
     /// An infinity above zero, one below.
     infinite: [bool; 2],
 }
 
-impl Special {
+impl SpecialTerms {
     /// A term that is a number of its own.
-    fn finite(&mut self, term: Operand) -> Option<(i64, i32)> {
+    fn finite(&mut self, term: MmaOperand) -> Option<(i64, i32)> {
         match term {
-            Operand::Finite { mantissa, exponent } => return Some((mantissa.into(), exponent)),
-            Operand::Infinite { negative } => self.infinite[usize::from(negative)] = true,
-            Operand::Nan => self.nan = true,
+            MmaOperand::Finite { mantissa, exponent } => {
+                return Some((mantissa.into(), exponent));
+            }
+            MmaOperand::Infinite { negative } => self.infinite[usize::from(negative)] = true,
+            MmaOperand::Nan => self.nan = true,
         }
         None
     }
 
     /// A term that is a product.
-    fn product(&mut self, a: Operand, b: Operand) -> Option<(i64, i32)> {
+    fn product(&mut self, a: MmaOperand, b: MmaOperand) -> Option<(i64, i32)> {
         let negative = |term| match term {
-            Operand::Finite { mantissa: 0, .. } | Operand::Nan => None,
-            Operand::Finite { mantissa, .. } => Some(mantissa < 0),
-            Operand::Infinite { negative } => Some(negative),
+            MmaOperand::Finite { mantissa: 0, .. } | MmaOperand::Nan => None,
+            MmaOperand::Finite { mantissa, .. } => Some(mantissa < 0),
+            MmaOperand::Infinite { negative } => Some(negative),
         };
         match (a, b) {
             (
-                Operand::Finite { mantissa: a, exponent: of_a },
-                Operand::Finite { mantissa: b, exponent: of_b },
+                MmaOperand::Finite { mantissa: a, exponent: of_a },
+                MmaOperand::Finite { mantissa: b, exponent: of_b },
             ) => return Some((i64::from(a) * i64::from(b), of_a + of_b)),
             // An infinity times zero is none, too.
             (a, b) => match (negative(a), negative(b)) {

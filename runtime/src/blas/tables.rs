@@ -11,8 +11,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{Choice, SgemmTable};
 use gemm_dsl::SpecErrors;
-use gemm_dsl::spec::{Accuracy, Batch, Layout, SgemmSpec};
-use gemm_dsl::tables::{KernelTable, SgemmProblem, Tabled};
+use gemm_dsl::spec::{Accuracy, Batch, GemmLayout, SgemmSpec};
+use gemm_dsl::tables::{KernelTable, SgemmProblem, TableFamily};
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
 use std::sync::{LazyLock, OnceLock};
 
@@ -40,7 +40,7 @@ pub(super) struct Asked {
 }
 
 /// The lines of a row: for each way in which matrices lie, scaled or not, in a batch or in lists.
-const LINES: usize = SgemmSpec::WAYS * 2 * 2;
+const LINES: usize = SgemmSpec::LAYOUTS * 2 * 2;
 
 /// Single products measured on an H200, most rows as `tune --table` has written them; batches by hand.
 static SM_90: Tables = Tables::new(h200::GEMM, batch::GEMMS, 90);
@@ -131,10 +131,10 @@ impl Shipped {
         let row = self.table.row(problem)?;
         let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
         let lines = self.lines.get_or_init(|| {
-            (0..self.table.rows().len() * LINES).map(|_| OnceLock::new()).collect()
+            (0..self.table.rules().len() * LINES).map(|_| OnceLock::new()).collect()
         });
         let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
-        let way = row * SgemmSpec::WAYS + SgemmSpec::way(problem);
+        let way = row * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
         let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
         let line =
             lines[number].get_or_init(|| self.spec(row, (layout, padded), asked).to_string());
@@ -155,10 +155,10 @@ impl Shipped {
     pub(super) fn spec(
         &self,
         row: usize,
-        (layout, padded): (Layout, bool),
+        (layout, padded): (GemmLayout, bool),
         asked: Asked,
     ) -> SgemmSpec {
-        let spec = self.table.rows()[row].spec.clone();
+        let spec = self.table.rules()[row].spec.clone();
         let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);
         let mut spec = match asked.batch {
             Some(batch) => spec.batch(batch),

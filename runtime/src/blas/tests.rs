@@ -3,12 +3,12 @@
 use super::tables::{Asked, Tables};
 use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
 use gemm_dsl::Family;
-use gemm_dsl::spec::{Accuracy, Arith, Batch, Layout, SgemmSpec};
-use gemm_dsl::tables::{SgemmProblem, SgemmShape, Tabled, Target};
+use gemm_dsl::spec::{Accuracy, Arith, Batch, GemmLayout, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily, Target};
 use gemm_dsl::target::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
 use std::collections::{BTreeMap, BTreeSet};
 
-const LAYOUTS: [Layout; 4] = [Layout::Nn, Layout::Nt, Layout::Tn, Layout::Tt];
+const LAYOUTS: [GemmLayout; 4] = [GemmLayout::Nn, GemmLayout::Nt, GemmLayout::Tn, GemmLayout::Tt];
 
 /// The tables of each architecture and class of accuracy.
 fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
@@ -105,7 +105,7 @@ fn every_row_is_reached_and_sound() {
                 }
             }
         }
-        let rows = shipped.table.rows();
+        let rows = shipped.table.rules();
         // Behind rows that more is granted some of those in `f32` are left without a product.
         let is_granted = rows.iter().any(|row| row.spec.arith != Arith::F32);
         let counts = |row: &usize| !is_granted || rows[*row].spec.arith != Arith::F32;
@@ -123,7 +123,7 @@ fn large_tiles_fill_the_device_or_are_shared() {
     let mut seen = 0;
     for shape in sides.chain(shapes(&[1])) {
         let problem = SgemmProblem { shape, target: Target { arch: 90, sms: 132 } };
-        let spec = &shipped.table.rows()[shipped.table.row(&problem).expect("in range")].spec;
+        let spec = &shipped.table.rules()[shipped.table.row(&problem).expect("in range")].spec;
         let plan = spec.plan().expect("sound");
         let (m, n) = plan.block_tile();
         let line = spec.to_string();
@@ -141,7 +141,7 @@ fn large_tiles_fill_the_device_or_are_shared() {
 #[test]
 fn rows_say_how_and_not_what() {
     for (arch, shipped, batches) in tables() {
-        for row in shipped.table.rows() {
+        for row in shipped.table.rules() {
             let SgemmSpec { pitched, scaled, batch, epilogue, .. } = &row.spec;
             assert!(!pitched && !scaled && epilogue.is_none(), "sm_{arch}: {row}");
             assert_eq!(*batch, batches[0], "sm_{arch}: {row}");
@@ -165,7 +165,7 @@ fn every_architecture_has_tables_that_it_can_take() {
         for (shipped, batch) in [(one, None), (batch, Some(Batch::Strided))] {
             let asked = Asked { scaled: false, batch };
             for (row, layout) in
-                (0..shipped.table.rows().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
+                (0..shipped.table.rules().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
             {
                 let spec = shipped.spec(row, (layout, false), asked);
                 let program = spec.program().expect("sound");
@@ -190,9 +190,9 @@ fn every_architecture_has_tables_that_it_can_take() {
     let changed = |arch| {
         let Tables { one, .. } = of(Some(arch));
         let asked = Asked { scaled: false, batch: None };
-        let rows = one.table.rows().iter().enumerate();
+        let rows = one.table.rules().iter().enumerate();
         let own = |spec: &SgemmSpec| (spec.stages, spec.blocks_per_sm);
-        rows.filter(|(n, row)| own(&one.spec(*n, (Layout::Nn, false), asked)) != own(&row.spec))
+        rows.filter(|(n, row)| own(&one.spec(*n, (GemmLayout::Nn, false), asked)) != own(&row.spec))
             .count()
     };
     assert_eq!(changed(90), 0);
@@ -274,7 +274,7 @@ fn product(seed: u64, tables: &'static Tables) {
     let spec: SgemmSpec = choice.line.parse().expect("sound");
     let ran = launched.steps().next().expect("something to compute").kernel().to_owned();
     assert!(ran.starts_with(&spec.kernel_name()), "{ran} for {choice:?}");
-    let row = &tables.table(Asked { scaled: false, batch: spec.batch }).table.rows()[choice.row];
+    let row = &tables.table(Asked { scaled: false, batch: spec.batch }).table.rules()[choice.row];
     assert_eq!((row.spec.tile, row.spec.thread), (spec.tile, spec.thread), "{choice:?}");
 
     let found = device.download(&c_memory).expect("ours");
@@ -308,7 +308,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
         let shape = SgemmShape::from(size).batch(count);
         let shipped = Tables::of(Some(90), class).table(Asked { scaled: false, batch });
         let row = shipped.table.row(&SgemmProblem { shape, target }).expect("in range");
-        shipped.table.rows()[row].spec.arith
+        shipped.table.rules()[row].spec.arith
     };
     for batch in [None, Some(Batch::Strided)] {
         let (large, small) = (((4096, 4096, 4096), 1), ((1, 4096, 4096), 1));
@@ -319,7 +319,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
         }
     }
     for (arch, class, Tables { one, batch }) in all() {
-        let rows = one.table.rows().iter().chain(batch.table.rows());
+        let rows = one.table.rules().iter().chain(batch.table.rules());
         for row in rows {
             let own = row.spec.arith.accuracy();
             assert!(own.is_some_and(|own| own <= class), "sm_{arch}, {class}: {row}");
@@ -343,7 +343,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
 fn a_launch_of_what_is_warm_makes_nothing() {
     let device = Device::simulator();
     let shapes = [(5, 6, 7), (40, 6, 7), (40, 7, 7)].map(SgemmShape::from);
-    let batches = shapes.map(|shape| shape.batch(3).layout(Layout::Tn));
+    let batches = shapes.map(|shape| shape.batch(3).layout(GemmLayout::Tn));
     warm(&device, shapes.into_iter().chain(batches)).expect("sound");
     // One for small ones and one for others, of each kind.
     assert_eq!(device.programs().made(), 4);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::operand::{Input, Shared, VectorOf};
 use crate::shape::Shape;
 use crate::view::MatrixOf;
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec, Slot};
+use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
 /// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
 /// [`Vector`](crate::Vector) of at least so many.
@@ -72,7 +72,7 @@ pub trait OperandsFor<E>: sealed::GiveAll {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Along, Beside, Given, Result, SgemmOperand};
+    use super::{Along, Beside, EpilogueArg, Given, Result};
 
     pub trait Kind {
         /// What its operands lie along.
@@ -90,7 +90,7 @@ pub mod sealed {
 
     pub trait GiveAll {
         /// What is given for the operands of a kernel.
-        fn give_all(&self, operands: &[SgemmOperand]) -> Result<Beside<'_>>;
+        fn give_all(&self, operands: &[EpilogueArg]) -> Result<Beside<'_>>;
     }
 }
 
@@ -129,8 +129,8 @@ impl<'a> Beside<'a> {
 }
 
 /// Those of the operands that are arrays, in the order of the program's inputs.
-pub fn arrays(operands: &[SgemmOperand]) -> impl Iterator<Item = &SgemmOperand> {
-    operands.iter().filter(|operand| matches!(operand.slot, Slot::Array(_)))
+pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
+    operands.iter().filter(|operand| matches!(operand.slot, ArgSlot::Array(_)))
 }
 
 /// Checks that the type of a kernel lists the operands of its spec.
@@ -155,7 +155,7 @@ fn type_of(kinds: &[Along]) -> String {
     match kinds.as_slice() {
         [] => "SgemmKernel".to_owned(),
         [kind] => format!("Sgemm<({kind},)>"),
-        kinds if kinds.len() > SgemmOperand::MOST_LISTED => "Sgemm<ByName>".to_owned(),
+        kinds if kinds.len() > EpilogueArg::MOST_LISTED => "Sgemm<ByName>".to_owned(),
         kinds => format!("Sgemm<({})>", kinds.join(", ")),
     }
 }

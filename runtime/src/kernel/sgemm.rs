@@ -134,7 +134,7 @@ impl<E> SgemmTable<E> {
     where
         E: Operands,
     {
-        for row in table.rows() {
+        for row in table.rules() {
             operands::check::<E>(&row.spec)?;
         }
         Ok(Self::checked(table.clone()))

@@ -6,8 +6,8 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::Prepared;
 use gemm_dsl::SpecErrors;
-use gemm_dsl::spec::{ReduceSpec, SgemmOperand, SgemmSpec};
-use gemm_dsl::tables::{KernelTable, OutOfRange, Row, Tabled};
+use gemm_dsl::spec::{EpilogueArg, ReduceSpec, SgemmSpec};
+use gemm_dsl::tables::{KernelTable, OutOfRange, Rule, TableFamily};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 ///
 /// A launch chooses its row without a lock and without a copy of the table: the text of a macro is read once, by
 /// the first call that needs it, and other tables when they are made.
-pub struct Table<S: Tabled, E = ()> {
+pub struct Table<S: TableFamily, E = ()> {
     rows: Rows<S>,
     of: PhantomData<fn() -> E>,
 }
@@ -74,20 +74,20 @@ pub struct Read<S> {
     /// The line of each row for each way in which arrays may lie, printed by the first launch that needs it.
     lines: Box<[OnceLock<String>]>,
     /// What the caller of any row gives beside the matrices of a product.
-    pub(super) operands: Vec<SgemmOperand>,
+    pub(super) operands: Vec<EpilogueArg>,
 }
 
 /// Where the table of a macro call is kept once it has been read.
 pub struct Slot<S>(OnceLock<Read<S>>);
 
 /// The rows of a table.
-enum Rows<S: Tabled> {
+enum Rows<S: TableFamily> {
     /// The canonical text, and the place of what it says.
     OfMacro(&'static str, fn() -> &'static Slot<S>),
     Owned(Arc<Read<S>>),
 }
 
-impl<S: Tabled> Slot<S> {
+impl<S: TableFamily> Slot<S> {
     /// One of a table that has not been read.
     pub const fn new() -> Self {
         Self(OnceLock::new())
@@ -100,10 +100,10 @@ impl<S> Read<S> {
     }
 }
 
-impl<S: Tabled> Read<S> {
+impl<S: TableFamily> Read<S> {
     fn new(table: KernelTable<S>) -> Self {
-        let lines = (0..table.rows().len() * S::WAYS).map(|_| OnceLock::new()).collect();
-        let operands = table.rows().first().map(|row| row.spec.operands()).unwrap_or_default();
+        let lines = (0..table.rules().len() * S::LAYOUTS).map(|_| OnceLock::new()).collect();
+        let operands = table.rules().first().map(|row| row.spec.operands()).unwrap_or_default();
         Self { text: table.to_string(), table, lines, operands }
     }
 
@@ -114,9 +114,9 @@ impl<S: Tabled> Read<S> {
 
     /// The line of the kernel of a row.
     fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
-        let way = S::way(problem);
-        self.lines[row * S::WAYS + way]
-            .get_or_init(|| self.table.rows()[row].spec.lying(way).to_string())
+        let way = S::layout_index(problem);
+        self.lines[row * S::LAYOUTS + way]
+            .get_or_init(|| self.table.rules()[row].spec.with_layout(way).to_string())
     }
 
     /// The program of the kernel for a problem.
@@ -125,7 +125,7 @@ impl<S: Tabled> Read<S> {
     }
 }
 
-impl<S: Tabled, E> Table<S, E> {
+impl<S: TableFamily, E> Table<S, E> {
     #[doc(hidden)]
     pub const fn __from_macro(text: &'static str, slot: fn() -> &'static Slot<S>) -> Self {
         Self { rows: Rows::OfMacro(text, slot), of: PhantomData }
@@ -157,9 +157,9 @@ impl<S: Tabled, E> Table<S, E> {
         }
     }
 
-    /// The rows.
-    pub(crate) fn rows(&self) -> &[Row<S>] {
-        self.read().table.rows()
+    /// The rules.
+    pub(crate) fn rules(&self) -> &[Rule<S>] {
+        self.read().table.rules()
     }
 
     /// The number of the row for a problem.
@@ -171,7 +171,7 @@ impl<S: Tabled, E> Table<S, E> {
     pub(crate) fn chosen(&self, problem: &S::Problem) -> Result<Choice> {
         let read = self.read();
         let row = read.table.choose(problem)?;
-        let condition = read.table.rows()[row].when.as_ref().map(ToString::to_string);
+        let condition = read.table.rules()[row].when.as_ref().map(ToString::to_string);
         let why = read.table.why(row, problem)?;
         let why: Vec<String> = why.into_iter().map(|(name, is)| format!("{name} = {is}")).collect();
         let line = read.line_of(row, problem).to_owned();
@@ -206,7 +206,7 @@ impl From<OutOfRange> for Error {
     }
 }
 
-impl<S: Tabled, E> Clone for Table<S, E> {
+impl<S: TableFamily, E> Clone for Table<S, E> {
     fn clone(&self) -> Self {
         let rows = match &self.rows {
             Rows::OfMacro(text, slot) => Rows::OfMacro(text, *slot),
@@ -216,14 +216,14 @@ impl<S: Tabled, E> Clone for Table<S, E> {
     }
 }
 
-impl<S: Tabled, E> fmt::Debug for Table<S, E> {
+impl<S: TableFamily, E> fmt::Debug for Table<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Table").field("text", &self.text()).finish_non_exhaustive()
     }
 }
 
 /// The rows.
-impl<S: Tabled, E> fmt::Display for Table<S, E> {
+impl<S: TableFamily, E> fmt::Display for Table<S, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }

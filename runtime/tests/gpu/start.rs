@@ -4,7 +4,7 @@
 use super::{Outcome, ensure};
 use gemm_runtime::{
     Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
-    sgemm_table, spec::Layout, warm,
+    sgemm_table, spec::GemmLayout, warm,
 };
 use std::fs::{self, File};
 use std::path::Path;
@@ -70,7 +70,7 @@ pub(super) fn warm_start() -> Outcome {
 pub(super) fn ahead() -> Outcome {
     let gpu = Device::cuda(0)?;
     let (side, shape) = (256, SgemmShape::from((256, 256, 256)));
-    warm(&gpu, [shape, shape, shape.layout(Layout::Nt), shape.batch(2)])?;
+    warm(&gpu, [shape, shape, shape.layout(GemmLayout::Nt), shape.batch(2)])?;
     let (x, mut room) = (gpu.upload(&vec![1.0; 2 * side * side + 1])?, gpu.alloc(2 * side * side)?);
     let made = |launched: Launched, what: &str| {
         let took = (launched.compiled(), launched.loaded_from_disk());

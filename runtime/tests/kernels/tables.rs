@@ -3,7 +3,7 @@
 use super::{product, values};
 use gemm_runtime::{
     ByName, Device, Error, KernelTable, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
-    N, SgemmShape, SgemmSpec, SgemmTable, sgemm_table, spec::Layout,
+    N, SgemmShape, SgemmSpec, SgemmTable, sgemm_table, spec::GemmLayout,
 };
 
 const LAYERS: SgemmTable<(N, f32)> = sgemm_table! {
@@ -74,9 +74,12 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
     });
     let of_b = values(k * n);
     let expected = product(&by_rows, &of_b, (m, n, k));
-    for (layout, name) in
-        [(Layout::Nn, "8x8x8"), (Layout::Nt, "_nt"), (Layout::Tn, "_tn"), (Layout::Tt, "_tt")]
-    {
+    for (layout, name) in [
+        (GemmLayout::Nn, "8x8x8"),
+        (GemmLayout::Nt, "_nt"),
+        (GemmLayout::Tn, "_tn"),
+        (GemmLayout::Tt, "_tt"),
+    ] {
         let a = match layout.transposes_a() {
             true => device.upload(&by_columns(&by_rows, m, k))?,
             false => device.upload(&by_rows)?,
@@ -100,7 +103,10 @@ fn how_matrices_lie_chooses_the_row() -> Result<(), Error> {
         assert!(ran(&launched).contains(name), "{launched:?}");
         assert_eq!(device.download(&c)?, expected, "{layout}");
         let choice = ANY.choice(SgemmShape::from((m, n, k)).layout(layout), &device)?;
-        assert!(choice.line.contains(&layout.to_string()) || layout == Layout::Nn, "{choice:?}");
+        assert!(
+            choice.line.contains(&layout.to_string()) || layout == GemmLayout::Nn,
+            "{choice:?}"
+        );
     }
     // With something between the rows of C alone.
     let (a, b) = (device.upload(&by_rows)?, device.upload(&of_b)?);

@@ -7,7 +7,7 @@ use super::{Estimate, Rank, ScheduleChoice, Sharded, Strategy, VerifiedSchedule,
 use crate::execution::{Multiplies, ProductPart, ShardedProduct, follow};
 use crate::selection::{ProductRequest, Selection};
 use crate::{Error, Result};
-use gemm_dsl::spec::{Lanes, Layout, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
 use gemm_dsl::tables::SgemmShape;
 use gemm_runtime::Launched;
 use gemm_runtime::{ByName, Named, Operands, OperandsFor};
@@ -44,7 +44,7 @@ pub struct ShardedCall<'a, E = (), O = ()> {
     rank: &'a mut Rank,
     given: O,
     strategy: Option<Strategy>,
-    lies: Option<Layout>,
+    lies: Option<GemmLayout>,
 }
 
 /// What is called.
@@ -166,7 +166,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     ///     let a = rank.upload(&Layout::rows(m, k), &vec![1.0; m * k])?;
     ///     let transpose_of_b = rank.upload(&Layout::rows(n, k), &vec![2.0; n * k])?;
     ///     let mut c = rank.alloc(&Layout::cols(m, n))?;
-    ///     let launch = GEMM.on(rank).layout(spec::Layout::Nt).launch(&a, &transpose_of_b, &mut c)?;
+    ///     let launch = GEMM.on(rank).layout(spec::GemmLayout::Nt).launch(&a, &transpose_of_b, &mut c)?;
     ///     assert!(rank.gather(&c, 0)?.is_none_or(|c| c == vec![18.0; m * n]));
     ///     Ok(launch.line)
     /// })?;
@@ -174,7 +174,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// # Ok::<(), gemm_world::Error>(())
     /// ```
     #[must_use]
-    pub fn layout(mut self, layout: Layout) -> Self {
+    pub fn layout(mut self, layout: GemmLayout) -> Self {
         self.lies = Some(layout);
         self
     }
@@ -300,16 +300,16 @@ fn row<E>(
     table: &SgemmTable<E>,
     rank: &Rank,
     [a, _, c]: [&Distribution; 3],
-    lies: Option<Layout>,
+    lies: Option<GemmLayout>,
 ) -> Result<String> {
-    let lies = lies.unwrap_or(Layout::Nn);
+    let lies = lies.unwrap_or(GemmLayout::Nn);
     let k = if lies.transposes_a() { a.rows } else { a.cols };
     let shape = SgemmShape::from((c.rows, c.cols, k)).layout(lies);
     Ok(table.choice(shape, rank.device())?.line.to_string())
 }
 
 /// A kernel takes matrices as its line says.
-pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<Layout>) -> Result<()> {
+pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result<()> {
     match lies.filter(|lies| *lies != spec.layout) {
         None => Ok(()),
         Some(lies) => Err(impossible(
@@ -333,7 +333,7 @@ pub(crate) fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
 /// What the caller has said of how A and B are stored, and of the way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallOptions {
-    pub(crate) lies: Option<Layout>,
+    pub(crate) lies: Option<GemmLayout>,
     pub(crate) strategy: Option<Strategy>,
 }
 

@@ -6,7 +6,7 @@ use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
 use crate::execution::ProductPart;
 use crate::selection::CachedProduct;
 use crate::{Error, Result};
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
 use gemm_runtime::Launched;
 use gemm_runtime::MatrixRef;
@@ -263,7 +263,7 @@ struct OperandSlice<'o, O> {
 impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
-    fn give_all(&self, operands: &[SgemmOperand]) -> gemm_runtime::Result<Beside<'_>> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> gemm_runtime::Result<Beside<'_>> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;

@@ -75,7 +75,7 @@ impl Rank {
         let mut spec: SgemmSpec = line.parse()?;
         if is_made_for {
             // What is one line of a packed matrix need not be one of each part.
-            spec = spec.for_matrices(said.lies.unwrap_or(spec::Layout::Nn), false);
+            spec = spec.for_matrices(said.lies.unwrap_or(spec::GemmLayout::Nn), false);
         }
         let (asked_line, line, transposition) =
             (line.to_owned(), spec.to_string(), Transposition::from_spec(&spec));

@@ -11,7 +11,7 @@ use crate::transport::{
 };
 use crate::transposition::Transposition;
 use crate::{Error, Result};
-use gemm_dsl::spec::{Arith, SgemmSpec, Split};
+use gemm_dsl::spec::{Arith, SgemmSpec, SplitK};
 use gemm_runtime::Buffer;
 use gemm_runtime::internal::Keeps;
 use gemm_runtime::internal::On;
@@ -293,7 +293,7 @@ impl Sums<'_> {
         let of_b = transposition.part(Factor::B, b).part(terms_of_b, 0..n)?;
         // Parts of rows and columns lie apart, whatever the line says of whole matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
-        let spec = spec.clone().split_k(Split::Ranges(1));
+        let spec = spec.clone().split_k(SplitK::Ranges(1));
         let spec = if is_padded { spec.pitched(true) } else { spec };
         let kernel = SgemmKernel::kept(&spec, rank.device())?;
         let nth = range - self.mine.start;

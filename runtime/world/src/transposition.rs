@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Which of A and B are stored as their transposes.
 #[derive(Clone, Copy)]
-pub(crate) struct Transposition(spec::Layout);
+pub(crate) struct Transposition(spec::GemmLayout);
 
 impl Transposition {
     /// As a kernel takes them.

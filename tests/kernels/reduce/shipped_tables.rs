@@ -57,7 +57,7 @@ fn every_row_of_every_table_is_right_of_any_shape() {
             // What a type does not have is no table.
             let Ok(what) = line.parse::<ReduceSpec>() else { continue };
             let table = tuned(&what).map_err(|faults| format!("{line}: {faults}"))?;
-            for row in table.rows() {
+            for row in table.rules() {
                 let machine = Simulator::default();
                 for _ in 0..2 {
                     let shape = shape(*over, &mut random);
@@ -67,7 +67,7 @@ fn every_row_of_every_table_is_right_of_any_shape() {
             }
             for _ in 0..3 {
                 let shape = shape(*over, &mut random);
-                let row = &table.rows()[chosen(&table, &shape)];
+                let row = &table.rules()[chosen(&table, &shape)];
                 let case = Case::new(&row.spec, shape.clone(), random.bits());
                 let ran = run(&Simulator::default(), &case, &Lying::PACKED)?;
                 // What is chosen depends on the shape alone, and so do the bits.
@@ -119,7 +119,7 @@ fn rows_for_large_shapes_are_right_of_them() {
             let shape = Shape::Tensor { outer, len, inner };
             let row = chosen(&table, &shape);
             rows.push(row);
-            let case = Case::new(&table.rows()[row].spec, shape, len as u64);
+            let case = Case::new(&table.rules()[row].spec, shape, len as u64);
             run(&Simulator::default(), &case, &Lying::PACKED)
                 .unwrap_or_else(|wrong| panic!("{wrong}"));
         }

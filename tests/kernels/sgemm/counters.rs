@@ -1,7 +1,7 @@
 //! What the counters of the product ladder must show, from the numbers on paper.
 
 use crate::planted_faults::{kernel, launch_product};
-use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, Split};
+use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, SplitK};
 use gemm_dsl::stages::{self, Stage};
 use gemm_reference::product::Size;
 use gemm_runtime::{Device, Sgemm};
@@ -27,7 +27,7 @@ fn counters(spec: &SgemmSpec) -> Counters {
 fn every_stage_multiplies_each_pair_once() {
     // Those that are launched on A, B and C alone, packed.
     let alone = |stage: &&Stage<SgemmSpec>| {
-        let shared = stage.spec.split_k != Split::Ranges(1) || stage.spec.stream_k;
+        let shared = stage.spec.split_k != SplitK::Ranges(1) || stage.spec.stream_k;
         let of_one = !stage.spec.pitched && stage.spec.batch.is_none();
         of_one && !shared && stage.spec.operands().is_empty()
     };

@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use crate::{same_bits, trial};
-use gemm_dsl::spec::{Bounds, Instruction, Layout, SgemmSpec};
+use gemm_dsl::spec::{Bounds, GemmLayout, Instruction, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_reference::random::Hard;
@@ -121,7 +121,7 @@ fn with_planes_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     for (problem, is_whole) in
         [(&ordinary, [true, true]), (&in_a, [holds, true]), (&in_b, [true, holds])]
     {
-        for layout in Layout::ALL {
+        for layout in GemmLayout::ALL {
             for pitch in [0, 3] {
                 let spec = spec.clone().layout(*layout).pitched(pitch > 0);
                 let found = compare(gpu, &spec, problem, pitch)?;

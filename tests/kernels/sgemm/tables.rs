@@ -1,7 +1,7 @@
 //! Tables of products: every row of random ones gives right results, by its type and by name; and where all rows sum
 //! in ascending K, a row of C has the same bits alone and in any batch.
 
-use gemm_dsl::spec::{Bounds, Layout, SgemmSpec, Spec};
+use gemm_dsl::spec::{Bounds, GemmLayout, SgemmSpec, Spec};
 use gemm_reference::product::Size;
 use gemm_reference::random::{Hard, Random};
 use gemm_runtime::{
@@ -22,10 +22,10 @@ fn bits(values: &[f32]) -> Vec<u32> {
 fn lines(count: usize, is_fit: impl Fn(&SgemmSpec) -> bool + Copy) -> Vec<SgemmSpec> {
     let plain = sgemm(256).prop_filter_map("another product", move |mut spec| {
         ["epilogue", "scaled", "layout", "pitched"].into_iter().for_each(|key| spec.reset(key));
-        let is_sound = |layout: &Layout| {
+        let is_sound = |layout: &GemmLayout| {
             [false, true].map(|padded| spec.clone().for_matrices(*layout, padded).plan().is_ok())
         };
-        let sound = Layout::ALL.iter().flat_map(is_sound).all(|is| is);
+        let sound = GemmLayout::ALL.iter().flat_map(is_sound).all(|is| is);
         (is_fit(&spec) && spec.arith.accuracy().is_some() && sound).then_some(spec)
     });
     let lines = sample(plain, count);
@@ -41,7 +41,7 @@ fn table(text: &str) -> KernelTable<SgemmSpec> {
 fn launch(
     device: &Device,
     table: &SgemmTable<ByName>,
-    (problem, layout): (&Problem, Layout),
+    (problem, layout): (&Problem, GemmLayout),
 ) -> Result<(Vec<f32>, Variant), Error> {
     let Size { m, n, .. } = problem.size;
     let [a, b] = problem.lying(layout);
@@ -77,7 +77,7 @@ fn every_row_of_random_tables_gives_right_results() {
         let typed = SgemmTable::<()>::new(&dsl).expect("no operands");
         for (n, (row, &size)) in rows.iter().zip(&sizes).enumerate() {
             let problem = Problem::new(size, n as u64);
-            let layout = Layout::ALL[random.bits() as usize % Layout::ALL.len()];
+            let layout = GemmLayout::ALL[random.bits() as usize % GemmLayout::ALL.len()];
             let shape = SgemmShape::from(size.extents()).layout(layout);
             let row = &row.clone().for_matrices(shape.lies(), false);
             let choice = typed.choice(shape, &device).expect("in range");
@@ -164,7 +164,7 @@ fn a_row_of_c_has_the_same_bits_alone_and_in_any_batch() {
     let device = Device::simulator();
     let fit = |spec: &SgemmSpec| spec.is_invariant() && spec.bounds == Bounds::Guarded;
     let (mut seed, mut zeros) = (0, [0; 2]);
-    for layout in [Layout::Nn, Layout::Nt] {
+    for layout in [GemmLayout::Nn, GemmLayout::Nt] {
         let lines = lines(36, fit);
         for three in lines.chunks_exact(3) {
             let [one, few, many] = three else { unreachable!("chunks of 3") };
@@ -206,8 +206,8 @@ fn several_accumulators_give_other_bits() {
     let of = SgemmTable::<ByName>::new(&table(text)).expect("no operands");
     let whole = Problem::new(Size::new(9, 30, 40), 5);
     let part = Problem::of(Size::new(1, 30, 40), whole.a[..40].to_vec(), whole.b.clone());
-    let (c, _) = launch(&device, &of, (&whole, Layout::Nn)).expect("sound");
-    let (alone, _) = launch(&device, &of, (&part, Layout::Nn)).expect("sound");
+    let (c, _) = launch(&device, &of, (&whole, GemmLayout::Nn)).expect("sound");
+    let (alone, _) = launch(&device, &of, (&part, GemmLayout::Nn)).expect("sound");
     assert_ne!(bits(&alone), bits(&c[..30]));
     assert!(format!("invariant; {text}").parse::<KernelTable<SgemmSpec>>().is_err());
 }

@@ -2,7 +2,7 @@
 //! are summed together, and which numbers are too hard to take apart.
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
-use gemm_dsl::target::tensor_core::{Format, Operand, Rules};
+use gemm_dsl::target::tensor_core::{Format, MmaOperand, Rules};
 use half::{bf16, f16};
 
 /// How tensor cores sum a part of K.
@@ -126,15 +126,15 @@ impl Cores {
     /// The products of two planes in a step, added to a sum.
     fn product(&self, terms: &[(f32, f32)], [of_a, of_b]: [usize; 2], sum: u32) -> u32 {
         let plane = |value: f32, of: usize| self.decoded(planes(self.arith, value)[of]);
-        let mut a: Vec<Operand> = terms.iter().map(|(a, _)| plane(*a, of_a)).collect();
-        let mut b: Vec<Operand> = terms.iter().map(|(_, b)| plane(*b, of_b)).collect();
+        let mut a: Vec<MmaOperand> = terms.iter().map(|(a, _)| plane(*a, of_a)).collect();
+        let mut b: Vec<MmaOperand> = terms.iter().map(|(_, b)| plane(*b, of_b)).collect();
         let zero = self.decoded(0.0);
         a.resize(terms_of(self.format), zero);
         b.resize(terms_of(self.format), zero);
         self.rules.dot(self.format, &a, &b, sum)
     }
 
-    fn decoded(&self, value: f32) -> Operand {
+    fn decoded(&self, value: f32) -> MmaOperand {
         self.format.decode(match self.format {
             Format::Bf16 => bf16::from_f32(value).to_bits().into(),
             Format::F16 => f16::from_f32(value).to_bits().into(),

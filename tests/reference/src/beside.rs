@@ -1,7 +1,7 @@
 //! What a product reads beside A and B, and what is stored for its sums then.
 
 use crate::product::Size;
-use gemm_dsl::spec::{Along, SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 
 /// The spec of the sums alone, where another one stores them.
 pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
@@ -14,7 +14,7 @@ pub fn plain(spec: &SgemmSpec) -> Option<SgemmSpec> {
 #[derive(Clone, Debug)]
 pub struct Beside {
     /// Each operand with its elements, packed; one of a number.
-    pub operands: Vec<(SgemmOperand, Vec<f32>)>,
+    pub operands: Vec<(EpilogueArg, Vec<f32>)>,
     /// C, packed, where the kernel reads it. What beta = 0 leaves out is NaN.
     pub c: Option<Vec<f32>>,
 }
@@ -67,7 +67,7 @@ impl Beside {
 
     /// What an operand holds for an element of C.
     pub(crate) fn at(&self, operand: usize, (row, col): (usize, usize), n: usize) -> f32 {
-        let (SgemmOperand { along, .. }, values) = &self.operands[operand];
+        let (EpilogueArg { along, .. }, values) = &self.operands[operand];
         values[match along {
             Along::Nothing => 0,
             Along::N => col,

@@ -4,7 +4,7 @@
 use crate::arith::Cores;
 use crate::product::Size;
 use gemm_dsl::plan::{self, SgemmPlan, Shape};
-use gemm_dsl::spec::{Lanes, Layout, SgemmSpec, Split};
+use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec, SplitK};
 
 /// Multiprocessors of the device that the simulator stands for.
 pub const SIMULATED: usize = 132;
@@ -71,8 +71,8 @@ impl Sharing {
         // The root of an eighth of K, rounded down to a power of two.
         let root = (0..14).map(|log| 1 << log).rfind(|root| 8 * root * root <= k).unwrap_or(1);
         let most = match spec.split_k {
-            Split::Ranges(most) => most as usize,
-            Split::Auto => (resident / all.max(1)).clamp(1, root),
+            SplitK::Ranges(most) => most as usize,
+            SplitK::Auto => (resident / all.max(1)).clamp(1, root),
         };
         let way = match spec.stream_k {
             true if all < resident => {
@@ -85,7 +85,7 @@ impl Sharing {
         let is_staged = spec.tile.is_some();
         let lanes = if !is_staged && spec.lanes == Lanes::K { 32 } else { 1 };
         // Where a matrix that lies along K is read by fours, lanes and slices take four terms after the other.
-        let step = if spec.float4 && spec.layout != Layout::Tn && !is_staged { 4 } else { 1 };
+        let step = if spec.float4 && spec.layout != GemmLayout::Tn && !is_staged { 4 } else { 1 };
         let (slices, ragged) = (spec.slices as usize, Ragged::of(&plan));
         let cores = Cores::of(spec);
         Self { tile, raster, products, tiles, terms: k, way, slices, lanes, step, ragged, cores }

@@ -11,7 +11,7 @@ use cudarc::cublas::sys::{
 };
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig};
 use cudarc::driver::{CudaSlice, DevicePtrMut};
-use gemm_dsl::spec::{Layout, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_reference::product::Size;
 use gemm_runtime::Error;
 
@@ -36,7 +36,7 @@ pub struct Product<'o> {
     /// C.
     pub c: &'o mut CudaSlice<f32>,
     /// How A and B lie.
-    pub layout: Layout,
+    pub layout: GemmLayout,
     /// Alpha and beta.
     pub factors: [f32; 2],
     /// The extents, and how many products there are.

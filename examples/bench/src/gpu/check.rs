@@ -3,7 +3,7 @@
 use super::{Gpu, failed};
 use crate::grid::shapes::GemmShape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
-use gemm_dsl::spec::{Arith, Layout};
+use gemm_dsl::spec::{Arith, GemmLayout};
 use gemm_reference::product::{Size, UNDERFLOW};
 use gemm_runtime::Error;
 
@@ -248,7 +248,7 @@ fn room(c: &CudaSlice<f32>, shape: GemmShape) -> Result<usize, Error> {
 fn strides(shape: GemmShape) -> [[usize; 2]; 2] {
     let Size { m, n, k } = shape.size;
     let lying = |rows: usize, cols: usize, by_column| if by_column { [1, rows] } else { [cols, 1] };
-    let layout: Layout = shape.layout;
+    let layout: GemmLayout = shape.layout;
     [lying(m, k, layout.transposes_a()), lying(k, n, layout.transposes_b())]
 }
 
@@ -259,9 +259,9 @@ mod tests {
     #[test]
     fn matrices_lie_as_their_layout_says() {
         let of = |layout| strides(GemmShape { size: Size::new(2, 3, 5), layout });
-        assert_eq!(of(Layout::Nn), [[5, 1], [3, 1]]);
-        assert_eq!(of(Layout::Tn), [[1, 2], [3, 1]]);
-        assert_eq!(of(Layout::Nt), [[5, 1], [1, 5]]);
-        assert_eq!(of(Layout::Tt), [[1, 2], [1, 5]]);
+        assert_eq!(of(GemmLayout::Nn), [[5, 1], [3, 1]]);
+        assert_eq!(of(GemmLayout::Tn), [[1, 2], [3, 1]]);
+        assert_eq!(of(GemmLayout::Nt), [[5, 1], [1, 5]]);
+        assert_eq!(of(GemmLayout::Tt), [[1, 2], [1, 5]]);
     }
 }

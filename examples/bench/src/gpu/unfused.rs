@@ -8,7 +8,7 @@ use crate::epilogue::FACTORS;
 use crate::operands::Operands;
 use crate::products::Products;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
-use gemm_dsl::spec::{Along, Layout, SgemmSpec};
+use gemm_dsl::spec::{Along, GemmLayout, SgemmSpec};
 use gemm_reference::beside::Beside as OnHost;
 use gemm_runtime::Error;
 use text::THREADS;
@@ -22,7 +22,7 @@ pub struct UnfusedEpilogue<'o> {
     kernel: CudaFunction,
     a: &'o CudaSlice<f32>,
     b: &'o CudaSlice<f32>,
-    layout: Layout,
+    layout: GemmLayout,
     factors: [f32; 2],
     products: Products,
     /// Where cuBLAS puts the sums, and C itself where the epilogue reads what it was.

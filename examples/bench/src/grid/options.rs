@@ -6,7 +6,7 @@ use crate::cli::{Failure, count, writable};
 use crate::plot;
 use crate::tune::table::fit;
 use clap::Parser;
-use gemm_dsl::spec::{Accuracy, Layout};
+use gemm_dsl::spec::{Accuracy, GemmLayout};
 use gemm_reference::product::Size;
 use gemm_runtime::SgemmTable;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub struct Shapes {
     k: Vec<usize>,
     /// Only these layouts; without this nn, and all where m and n are 64 at least
     #[arg(long, value_delimiter = ',', value_parser = layout)]
-    layout: Vec<Layout>,
+    layout: Vec<GemmLayout>,
     /// These sizes in place of the grid, such as 4096x4x512
     #[arg(long, value_delimiter = ',', value_parser = size, value_name = "MxNxK")]
     only: Vec<Size>,
@@ -78,9 +78,9 @@ pub fn accuracy(text: &str) -> Result<Accuracy, String> {
     })
 }
 
-fn layout(text: &str) -> Result<Layout, String> {
+fn layout(text: &str) -> Result<GemmLayout, String> {
     text.parse().map_err(|_| {
-        let words: Vec<&str> = Layout::ALL.iter().map(|layout| layout.word()).collect();
+        let words: Vec<&str> = GemmLayout::ALL.iter().map(|layout| layout.word()).collect();
         format!("`{text}` is no layout. There are {}", words.join(", "))
     })
 }
@@ -117,7 +117,7 @@ impl Shapes {
     }
 
     /// The layouts that were asked for; none for all.
-    pub fn layouts(&self) -> &[Layout] {
+    pub fn layouts(&self) -> &[GemmLayout] {
         &self.layout
     }
 }

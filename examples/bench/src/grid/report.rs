@@ -1,7 +1,7 @@
 //! What was measured, as JSON has it, and what follows from all of it.
 
 use super::shapes::GemmShape;
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::GemmLayout;
 use gemm_reference::product::Size;
 use serde::Serialize;
 
@@ -138,8 +138,9 @@ pub struct GridMean {
 /// The means over all products, over those of which M or N is at most 64, over the others, and where there are several
 /// layouts over each.
 pub fn means(rows: &[GridRow]) -> Vec<GridMean> {
-    let layouts = Layout::ALL.iter().filter(|layout| with_layout(rows, layout).next().is_some());
-    let layouts: Vec<&Layout> = layouts.collect();
+    let layouts =
+        GemmLayout::ALL.iter().filter(|layout| with_layout(rows, layout).next().is_some());
+    let layouts: Vec<&GemmLayout> = layouts.collect();
     let mut means = vec![
         mean("all", rows.iter()),
         mean("m or n <= 64", rows.iter().filter(|row| row.shape.is_thin())),
@@ -151,7 +152,7 @@ pub fn means(rows: &[GridRow]) -> Vec<GridMean> {
     means.into_iter().flatten().collect()
 }
 
-fn with_layout<'r>(rows: &'r [GridRow], layout: &Layout) -> impl Iterator<Item = &'r GridRow> {
+fn with_layout<'r>(rows: &'r [GridRow], layout: &GemmLayout) -> impl Iterator<Item = &'r GridRow> {
     rows.iter().filter(move |row| row.shape.layout == *layout)
 }
 
@@ -191,7 +192,7 @@ pub fn worst(rows: &[GridRow], most: usize) -> Vec<&GridRow> {
 mod tests {
     use super::*;
 
-    fn row(m: usize, n: usize, layout: Layout, us: f64, cublas: Option<f64>) -> GridRow {
+    fn row(m: usize, n: usize, layout: GemmLayout, us: f64, cublas: Option<f64>) -> GridRow {
         let mut row = GridRow::new(GemmShape { size: Size::new(m, n, 512), layout });
         row.timed(us, cublas);
         row
@@ -210,10 +211,10 @@ mod tests {
     #[test]
     fn means_are_geometric_and_of_each_kind() {
         let rows = [
-            row(4, 4096, Layout::Nn, 10.0, Some(20.0)),
-            row(64, 4096, Layout::Nn, 10.0, Some(5.0)),
-            row(256, 256, Layout::Nt, 10.0, Some(9.0)),
-            GridRow::new(GemmShape { size: Size::square(1024), layout: Layout::Nt }),
+            row(4, 4096, GemmLayout::Nn, 10.0, Some(20.0)),
+            row(64, 4096, GemmLayout::Nn, 10.0, Some(5.0)),
+            row(256, 256, GemmLayout::Nt, 10.0, Some(9.0)),
+            GridRow::new(GemmShape { size: Size::square(1024), layout: GemmLayout::Nt }),
         ];
         let means = means(&rows);
         let names: Vec<&str> = means.iter().map(|mean| &*mean.of).collect();
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn without_cublas_there_is_the_roof() {
-        let means = means(&[row(256, 256, Layout::Nn, 10.0, None)]);
+        let means = means(&[row(256, 256, GemmLayout::Nn, 10.0, None)]);
         let names: Vec<&str> = means.iter().map(|mean| &*mean.of).collect();
         assert_eq!(names, ["all", "elsewhere"]);
         assert_eq!((means[0].ratio, means[0].least, means[0].behind), (None, None, 0));

@@ -1,6 +1,6 @@
 //! Which products are measured.
 
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
 use gemm_reference::product::Size;
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct GemmShape {
     /// The extents.
     pub size: Size,
     /// How A and B lie.
-    pub layout: Layout,
+    pub layout: GemmLayout,
 }
 
 impl GemmShape {
@@ -55,18 +55,18 @@ impl fmt::Display for GemmShape {
 }
 
 /// The layouts that the grid has of these sides.
-fn layouts(m: usize, n: usize) -> &'static [Layout] {
-    if m.min(n) >= ALL_LAYOUTS { Layout::ALL } else { &[Layout::Nn] }
+fn layouts(m: usize, n: usize) -> &'static [GemmLayout] {
+    if m.min(n) >= ALL_LAYOUTS { GemmLayout::ALL } else { &[GemmLayout::Nn] }
 }
 
 /// All products of some sides and depths, in the layouts that the grid has or in those that are given.
-pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[Layout]) -> Vec<GemmShape> {
+pub fn products(sides: [&[usize]; 2], depths: &[usize], given: &[GemmLayout]) -> Vec<GemmShape> {
     let mut shapes = Vec::new();
     for &k in depths {
         for &m in sides[0] {
             for &n in sides[1] {
                 let of_grid = layouts(m, n);
-                let layouts = Layout::ALL.iter().filter(|layout| match given {
+                let layouts = GemmLayout::ALL.iter().filter(|layout| match given {
                     [] => of_grid.contains(layout),
                     given => given.contains(layout),
                 });
@@ -85,9 +85,9 @@ pub fn grid() -> Vec<GemmShape> {
 
 /// So many sizes, each extent drawn from 1 to 8192, as likely between 1 and 2 as between 4096 and 8192, and a layout
 /// from those given.
-pub fn random(seed: u64, count: usize, layouts: &[Layout]) -> Vec<GemmShape> {
+pub fn random(seed: u64, count: usize, layouts: &[GemmLayout]) -> Vec<GemmShape> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let layouts = if layouts.is_empty() { Layout::ALL } else { layouts };
+    let layouts = if layouts.is_empty() { GemmLayout::ALL } else { layouts };
     let draw = |_| {
         let mut extent = || ((MOST as f64).powf(random.f64()).round() as usize).clamp(1, MOST);
         let size = Size { m: extent(), n: extent(), k: extent() };
@@ -105,11 +105,11 @@ mod tests {
         let grid = grid();
         assert_eq!(grid.len(), 7 * 7 * 4 + 3 * 4 * 4 * 4);
         assert!(grid.iter().all(GemmShape::is_of_grid));
-        let nn = grid.iter().filter(|shape| shape.layout == Layout::Nn);
+        let nn = grid.iter().filter(|shape| shape.layout == GemmLayout::Nn);
         assert_eq!(nn.count(), 196);
         let size = Size::new(16, 4096, 64);
-        assert!(!GemmShape { size, layout: Layout::Nt }.is_of_grid());
-        assert!(!GemmShape { size: Size::new(5, 4, 64), layout: Layout::Nn }.is_of_grid());
+        assert!(!GemmShape { size, layout: GemmLayout::Nt }.is_of_grid());
+        assert!(!GemmShape { size: Size::new(5, 4, 64), layout: GemmLayout::Nn }.is_of_grid());
     }
 
     #[test]
@@ -123,11 +123,11 @@ mod tests {
         // A half lies below the root of the largest.
         let below = all.iter().filter(|extent| **extent <= 90).count() as f64 / all.len() as f64;
         assert!((below - 0.5).abs() < 0.03, "{below}");
-        for layout in Layout::ALL {
+        for layout in GemmLayout::ALL {
             let of = shapes.iter().filter(|shape| shape.layout == *layout).count();
             assert!((800..1200).contains(&of), "{layout}: {of}");
         }
-        let some = random(7, 50, &[Layout::Tn]);
-        assert!(some.iter().all(|shape| shape.layout == Layout::Tn));
+        let some = random(7, 50, &[GemmLayout::Tn]);
+        assert!(some.iter().all(|shape| shape.layout == GemmLayout::Tn));
     }
 }

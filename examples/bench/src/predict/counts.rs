@@ -12,7 +12,7 @@ use crate::sample::compiled;
 use gemm_dsl::Family;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
-use gemm_dsl::spec::{Copies, SgemmSpec, Split};
+use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::arch::WARP;
 use gemm_perf::{Launch, Reads, Waits, Work};
 use gemm_reference::product::Size;
@@ -82,8 +82,8 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     let slots = f64::from(sms * plan.blocks_per_sm());
     let mut simulated = spec.clone();
     // How blocks share K depends on how many tiles there are: what is simulated has fewer.
-    if simulated.split_k == Split::Auto {
-        simulated.split_k = Split::Ranges(((slots / tiles) as u32).max(1));
+    if simulated.split_k == SplitK::Auto {
+        simulated.split_k = SplitK::Ranges(((slots / tiles) as u32).max(1));
     }
     simulated.stream_k = false;
     let program = simulated.program().map_err(Error::from)?;

@@ -36,7 +36,7 @@ impl KernelChoice {
         let (outer, len, inner) = problem.size();
         let size = (outer as u64, len as u64, inner as u64);
         let row = table.choose(&size).map_err(|wrong| Error::Internal(wrong.to_string()))?;
-        let row = &table.rows()[row];
+        let row = &table.rules()[row];
         let condition = row.when.as_ref().map(ToString::to_string);
         Ok(Self { condition, ..Self::from_spec(row.spec.clone())? })
     }

@@ -43,7 +43,7 @@ fn the_bounds_of_the_functions_hold_for_a_sample() {
     let output = run("ulp", "");
     let table = text(&output.stdout);
     assert!(output.status.success(), "{table}{}", text(&output.stderr));
-    for row in Function::ALL.iter().map(|function| function.row()) {
+    for row in Function::ALL.iter().map(|function| function.info()) {
         let lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let of_row = lines.filter(|words| words.contains(&row.name)).collect::<Vec<_>>();
         let bound = row.bound.map(|bound| format!("{:.2}", bound.ulp));

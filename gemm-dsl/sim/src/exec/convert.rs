@@ -2,7 +2,7 @@
 
 use crate::error::FaultKind;
 use gemm_dsl::ir::{Elem, Ty};
-use gemm_dsl::target::intrinsic::{CANONICAL_NAN, Float};
+use gemm_dsl::target::intrinsic::{CANONICAL_NAN, CanonicalFloat};
 use half::{bf16, f16};
 
 /// A number without its type.

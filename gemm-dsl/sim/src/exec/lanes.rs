@@ -6,7 +6,7 @@ use crate::error::FaultKind;
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
 use crate::scalar::{int_one, long_one, unsigned_one, wide_one};
 use gemm_dsl::ir::{Arith, BinaryOp, Cmp, Integer};
-use gemm_dsl::target::intrinsic::{Float, canonical};
+use gemm_dsl::target::intrinsic::{CanonicalFloat, canonical};
 use pulp::Arch;
 
 /// One 32-bit value per lane: an `I32`, or the bits of an `F32`.

@@ -8,7 +8,7 @@ use crate::mask::{ALL, WARP};
 use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::slots_of;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
-use gemm_dsl::target::tensor_core::{Format, Operand};
+use gemm_dsl::target::tensor_core::{Format, MmaOperand};
 
 /// The names of the instructions, for messages.
 const MULTIPLY: &str = "mma";
@@ -21,7 +21,7 @@ const SIDE: usize = 8;
 const TERMS: usize = 16;
 
 /// Lines of a matrix, each with the terms of its sums.
-type Lines<const N: usize> = [[Operand; TERMS]; N];
+type Lines<const N: usize> = [[MmaOperand; TERMS]; N];
 
 impl Machine<'_> {
     /// Executes a matrix instruction.
@@ -70,7 +70,7 @@ impl Machine<'_> {
     ) -> Result<Lines<N>, BoxedTrap> {
         let slots = self.fragment::<WORDS>(fragment, regs)?;
         self.written(&slots, regs)?;
-        let mut lines = [[Operand::Nan; TERMS]; N];
+        let mut lines = [[MmaOperand::Nan; TERMS]; N];
         let per_word = format.per_word();
         for (lane, slots) in slots.into_iter().enumerate() {
             for (word, slot) in slots.into_iter().enumerate() {

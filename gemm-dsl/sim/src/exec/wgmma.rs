@@ -17,7 +17,7 @@ use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
 use crate::trace::{Action, Operand as Read};
 use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
-use gemm_dsl::target::tensor_core::{Format, Operand};
+use gemm_dsl::target::tensor_core::{Format, MmaOperand};
 use std::rc::Rc;
 
 /// Bytes that lie together however rows are swizzled.
@@ -316,7 +316,7 @@ impl Machine<'_> {
     }
 
     /// The elements of a tile, row by row, that its descriptor selects.
-    fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<Operand> {
+    fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<MmaOperand> {
         let (terms, size) = (format.terms() as u32, format.bits() / 8);
         let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
         let element = |(row, byte)| {

@@ -95,16 +95,16 @@ impl Lowering<'_, '_> {
                     _ => Lane::Load(Box::new(memory)),
                 }
             }
-            Expr::Call(f, args) => match f.row().semantics {
+            Expr::Call(f, args) => match f.info().semantics {
                 Semantics::Shuffle(shuffle) => {
                     let operands = [self.lane(&args[0]), self.lane(&args[1])];
                     self.cost.add(IrClass::Shuffle);
-                    Lane::Shuffle(f.row().single.name, shuffle, Box::new(operands))
+                    Lane::Shuffle(f.info().single.name, shuffle, Box::new(operands))
                 }
                 Semantics::OrOfLanes => {
                     let operand = self.lane(&args[0]);
                     self.cost.add(IrClass::Shuffle);
-                    Lane::OrOfLanes(f.row().single.name, Box::new(operand))
+                    Lane::OrOfLanes(f.info().single.name, Box::new(operand))
                 }
                 Semantics::Pack(elem) => {
                     let operands = [self.lane(&args[0]), self.lane(&args[1])];
@@ -225,11 +225,11 @@ impl Lowering<'_, '_> {
                     _ => Wide::Load(Box::new(memory)),
                 }
             }
-            Expr::Call(f, args) => match f.row().semantics {
+            Expr::Call(f, args) => match f.info().semantics {
                 Semantics::Shuffle(shuffle) => {
                     let operands = (self.wide(&args[0]), self.lane(&args[1]));
                     self.cost.add(IrClass::Shuffle);
-                    Wide::Shuffle(f.row().double.name, shuffle, Box::new(operands))
+                    Wide::Shuffle(f.info().double.name, shuffle, Box::new(operands))
                 }
                 Semantics::Float { f64, .. } => {
                     let operands = args.iter().map(|a| self.wide(a)).collect();

@@ -151,7 +151,7 @@ fn same(text: &str, input: &[f32], found: &[f32], expected: impl Fn(usize, f32) 
 #[test]
 fn the_functions_are_their_prototypes() {
     let input = inputs(1, 1 << 18);
-    for f in Function::ALL.iter().filter(|f| f.row().operands == ["x"]) {
+    for f in Function::ALL.iter().filter(|f| f.info().operands == ["x"]) {
         let text = format!("|acc| {}(acc)", f.name());
         let closure = Closure::parse(&EPILOGUE, &text).expect("a sound expression");
         same(&text, &input, &simulated(&closure, &input), |_, x| function(*f)(x));

@@ -7,7 +7,7 @@ use super::typings;
 use gemm_dsl::expr::random;
 use gemm_dsl::expr::random::Random;
 use gemm_dsl::expr::{
-    Closure, Environment, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType,
+    Closure, ExprScope, FINISH, FOLD, Float, IDENTITY, MAP, Type, Typing, ValueType,
 };
 use gemm_dsl::ir::{
     Access, Elem, Expr, Geometry, KernelBuilder, Operand, Special, Ty, VerifiedKernel,
@@ -148,10 +148,10 @@ fn typing(float: Float, values: &[ValueType], result: Type) -> Typing {
 #[test]
 fn what_is_written_for_reductions_means_what_it_says() {
     let (single, double) = (ValueType::Float(Float::F32), ValueType::Float(Float::F64));
-    let byte = ValueType::of(Elem::I8).expect("an integer of 64 bits");
-    let long = ValueType::of(Elem::I64).expect("an integer of 64 bits");
-    let word = ValueType::of(Elem::U32).expect("an integer of 64 bits");
-    let cases: [(&'static Environment, &str, Typing); 14] = [
+    let byte = ValueType::from_elem(Elem::I8).expect("an integer of 64 bits");
+    let long = ValueType::from_elem(Elem::I64).expect("an integer of 64 bits");
+    let word = ValueType::from_elem(Elem::U32).expect("an integer of 64 bits");
+    let cases: [(&'static ExprScope, &str, Typing); 14] = [
         (&MAP, "|x, y| x * y", typing(Float::F64, &[double, double], Type::F64)),
         (&MAP, "|x| abs(x)", typing(Float::F64, &[double], Type::F64)),
         (&MAP, "|x| if i % 2 == 0 { x } else { 0.0 }", typing(Float::F64, &[double], Type::F64)),
@@ -185,8 +185,11 @@ fn what_is_written_for_reductions_means_what_it_says() {
 /// The text has the types and the name that the lowering is told.
 #[test]
 fn a_function_has_the_types_of_the_typing() {
-    let types =
-        [ValueType::Float(Float::F64), ValueType::of(Elem::I16).expect("it fits"), ValueType::Bool];
+    let types = [
+        ValueType::Float(Float::F64),
+        ValueType::from_elem(Elem::I16).expect("it fits"),
+        ValueType::Bool,
+    ];
     let typing = typing(Float::F64, &types, Type::F64);
     let closure =
         Closure::parse(&MAP, "|x, count, b| if b { fma(x, 0.1, f64(count)) } else { f64(i) }");

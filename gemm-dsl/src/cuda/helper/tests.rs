@@ -52,7 +52,7 @@ fn kernels() -> Vec<VerifiedKernel> {
                 let x = at(global).load();
                 let operands = match f {
                     Intrinsic::ShuffleDown | Intrinsic::ShuffleXor => vec![x, 1.into()],
-                    _ => vec![x; f.row().arity],
+                    _ => vec![x; f.info().arity],
                 };
                 _ = b.let_("y", Expr::Call(f, operands));
             }));

@@ -1,20 +1,29 @@
 //! Operators and functions: which operands they take, and what is known of their values.
 
-use super::{Check, Known};
+use super::{AbstractValue, Checker};
 use crate::expr::function::{Function, Signature};
 use crate::expr::messages;
-use crate::expr::range::Range;
-use crate::expr::remedy;
-use crate::expr::tree::{Binary, Node, NodeKind, Tokens, Type};
+use crate::expr::range::IntRange;
+use crate::expr::suggestion;
+use crate::expr::tree::NodeSpan;
+use crate::expr::tree::{Binary, Node, NodeKind};
 use crate::expr::typing::Float;
+use crate::expr::typing::Type;
 
-impl Check<'_> {
+/// An operand of an operator, and what is known of its value.
+#[derive(Clone, Copy)]
+pub(super) struct CheckedOperand<'n> {
+    pub(super) node: &'n Node,
+    pub(super) value: Option<AbstractValue>,
+}
+
+impl Checker<'_> {
     /// An integer, if 64 bits hold it.
-    pub(super) fn integer(&mut self, range: Range, at: Tokens) -> Option<Known> {
-        if range.fits() || (self.env.host.is_some() && range.fits_host()) {
-            return Some(Known::Int(range));
+    pub(super) fn integer(&mut self, range: IntRange, at: NodeSpan) -> Option<AbstractValue> {
+        if range.fits() || (self.scope.conditions.is_some() && range.fits_host()) {
+            return Some(AbstractValue::Int(range));
         }
-        self.fault(messages::overflow(self.env.key, at, self.typing?));
+        self.fault(messages::overflow(self.scope.key, at, self.typing?));
         None
     }
 
@@ -22,39 +31,40 @@ impl Check<'_> {
     pub(super) fn operator(
         &mut self,
         op: Binary,
-        (a, b): (&Node, &Node),
-        known: (Option<Known>, Option<Known>),
-        at: Tokens,
-    ) -> Option<Known> {
-        use Known::{Bool, Int};
-        let (key, typing) = (self.env.key, self.typing?);
-        let (ka, kb) = match known {
-            (Some(a), Some(b)) => (a, b),
+        a: CheckedOperand<'_>,
+        b: CheckedOperand<'_>,
+        at: NodeSpan,
+    ) -> Option<AbstractValue> {
+        use AbstractValue::{Bool, Int};
+        let (key, typing) = (self.scope.key, self.typing?);
+        let (ka, kb) = match (a.value, b.value) {
+            (Some(ka), Some(kb)) => (ka, kb),
             // What is unknown may have been meant as anything but a whole number.
             (only, None) | (None, only) => return only.filter(|known| known.float().is_some()),
         };
-        let mixed = |e: &Node, found: Known, to: Float| {
-            let remedy = remedy::converted(e, to, typing);
-            messages::mixed(key, e.at, op, (found.ty(), to), &e.to_string(), &remedy)
+        let (a, b) = (a.node, b.node);
+        let mixed = |e: &Node, found: AbstractValue, to: Float| {
+            let suggestion = suggestion::converted(e, to, typing);
+            messages::mixed(key, e.at, op, found.ty(), to, &e.to_string(), &suggestion)
         };
         let fault = match (op, ka, kb) {
             (Binary::And | Binary::Or, ..) => match (ka.ty(), kb.ty()) {
                 (Type::Bool, Type::Bool) => return None,
                 (Type::Bool, wrong) => messages::no_truth(key, b.at, op, wrong, typing),
                 (wrong, Type::Bool) => messages::no_truth(key, a.at, op, wrong, typing),
-                types => messages::no_truths(key, a.at.to(b.at), op, types, typing),
+                (x, y) => messages::no_truths(key, a.at.to(b.at), op, x, y, typing),
             },
             (_, Bool, other) | (_, other, Bool) => {
                 let ty = if other.ty() == Type::Bool { typing.result } else { other.ty() };
-                messages::truth(key, at, op, &remedy::chosen(ty, typing))
+                messages::truth(key, at, op, &suggestion::chosen(ty, typing))
             }
-            (_, Known::Float(x), Known::Float(y)) if x == y => match op {
+            (_, AbstractValue::Float(x), AbstractValue::Float(y)) if x == y => match op {
                 Binary::Rem => messages::remainder(key, at, x),
                 _ => return Some(ka),
             },
             (_, Int(x), Int(y)) if op.is_comparison() => return Some(Int(x.or(y))),
             (Binary::Div | Binary::Rem, Int(_), Int(y)) if y.has_zero() => {
-                messages::by_zero(self.env, b.at, op, &b.to_string(), (y.least, y.most), typing)
+                messages::by_zero(self.scope, b.at, op, &b.to_string(), y, typing)
             }
             // Where the quotient leaves 64 bits, C says nothing of the remainder either.
             (Binary::Rem, Int(x), Int(y)) if !x.operator(Binary::Div, y).fits() => {
@@ -62,9 +72,9 @@ impl Check<'_> {
             }
             (_, Int(x), Int(y)) => return self.integer(x.operator(op, y), at),
             // What loses nothing is to be converted: the integer, or the narrow float.
-            (_, Known::Float(to @ Float::F64), found @ Known::Float(_))
-            | (_, Known::Float(to), found @ Int(_)) => mixed(b, found, to),
-            (_, found, Known::Float(to)) => mixed(a, found, to),
+            (_, AbstractValue::Float(to @ Float::F64), found @ AbstractValue::Float(_))
+            | (_, AbstractValue::Float(to), found @ Int(_)) => mixed(b, found, to),
+            (_, found, AbstractValue::Float(to)) => mixed(a, found, to),
         };
         self.fault(fault);
         None
@@ -74,26 +84,27 @@ impl Check<'_> {
         &mut self,
         function: Function,
         args: &[Node],
-        at: Tokens,
-        (depth, is_converted): (usize, bool),
-    ) -> Option<Known> {
+        at: NodeSpan,
+        depth: usize,
+        is_converted: bool,
+    ) -> Option<AbstractValue> {
         let conversion = function.converts_to().is_some();
         let known = args.iter().map(|e| match &e.kind {
             // What it is told to write is converted already.
             NodeKind::Call(inner, args) if conversion && inner.is_single() => {
-                self.call(*inner, args, e.at, (depth + 1, true))
+                self.call(*inner, args, e.at, depth + 1, true)
             }
             _ => self.node(e, depth + 1),
         });
-        let known: Vec<Option<Known>> = known.collect();
+        let known: Vec<Option<AbstractValue>> = known.collect();
         let typing = self.typing?;
         let has = |float| known.iter().flatten().any(|known| known.float() == Some(float));
-        let wanted = match function.row().signature {
+        let wanted = match function.info().signature {
             Signature::Conversion => return self.conversion(function, args, &known),
             Signature::Single if has(Float::F64) => {
                 let text: String = args.iter().map(Node::to_string).collect();
                 let to = Some(typing.float).filter(|to| *to == Float::F64 && !is_converted);
-                self.fault(messages::single_only(self.env.key, at, function, &text, to));
+                self.fault(messages::single_only(self.scope.key, at, function, &text, to));
                 return None;
             }
             Signature::Single => Some(Float::F32),
@@ -107,25 +118,32 @@ impl Check<'_> {
         let mut ranges = Vec::new();
         for (e, known) in args.iter().zip(&known) {
             match (known, wanted) {
-                (Some(Known::Int(range)), None) => ranges.push(*range),
-                (Some(Known::Bool), _) => self.truth_argument(function, e, wanted),
+                (Some(AbstractValue::Int(range)), None) => ranges.push(*range),
+                (Some(AbstractValue::Bool), _) => self.truth_argument(function, e, wanted),
                 (Some(known), Some(wanted)) if known.float() != Some(wanted) => {
-                    let remedy = remedy::converted(e, wanted, typing);
-                    let types = (known.ty(), wanted);
+                    let suggestion = suggestion::converted(e, wanted, typing);
                     let text = e.to_string();
-                    let key = self.env.key;
+                    let key = self.scope.key;
                     self.fault(messages::wrong_argument(
-                        key, e.at, function, types, &text, &remedy,
+                        key,
+                        e.at,
+                        function,
+                        known.ty(),
+                        wanted,
+                        &text,
+                        &suggestion,
                     ));
                 }
                 _ => {}
             }
         }
         match (function, ranges.as_slice(), wanted) {
-            (_, _, Some(float)) => Some(Known::Float(float)),
-            (Function::Min, [a, b], _) => Some(Known::Int(a.min(*b))),
-            (Function::Max, [a, b], _) => Some(Known::Int(a.max(*b))),
-            (Function::Clamp, [x, low, high], _) => Some(Known::Int(x.max(*low).min(*high))),
+            (_, _, Some(float)) => Some(AbstractValue::Float(float)),
+            (Function::Min, [a, b], _) => Some(AbstractValue::Int(a.min(*b))),
+            (Function::Max, [a, b], _) => Some(AbstractValue::Int(a.max(*b))),
+            (Function::Clamp, [x, low, high], _) => {
+                Some(AbstractValue::Int(x.max(*low).min(*high)))
+            }
             (Function::Abs, [x], _) => self.integer(x.abs(), at),
             _ => None,
         }
@@ -134,26 +152,26 @@ impl Check<'_> {
     /// A truth value where a number is wanted: an integer, or a float.
     fn truth_argument(&mut self, function: Function, e: &Node, wanted: Option<Float>) {
         let Some(typing) = self.typing else { return };
-        let remedy = remedy::chosen(wanted.map_or(Type::Int, Type::from), typing);
-        self.fault(messages::truth_argument(self.env.key, e.at, function, &remedy));
+        let suggestion = suggestion::chosen(wanted.map_or(Type::Int, Type::from), typing);
+        self.fault(messages::truth_argument(self.scope.key, e.at, function, &suggestion));
     }
 
     fn conversion(
         &mut self,
         function: Function,
         args: &[Node],
-        known: &[Option<Known>],
-    ) -> Option<Known> {
+        known: &[Option<AbstractValue>],
+    ) -> Option<AbstractValue> {
         let to = function.converts_to()?;
         for (e, known) in args.iter().zip(known) {
             match known {
-                Some(Known::Bool) => self.truth_argument(function, e, Some(to)),
-                Some(Known::Float(float)) if *float == to => {
-                    self.fault(messages::converted_already(self.env, e.at, to));
+                Some(AbstractValue::Bool) => self.truth_argument(function, e, Some(to)),
+                Some(AbstractValue::Float(float)) if *float == to => {
+                    self.fault(messages::converted_already(self.scope, e.at, to));
                 }
                 _ => {}
             }
         }
-        Some(Known::Float(to))
+        Some(AbstractValue::Float(to))
     }
 }

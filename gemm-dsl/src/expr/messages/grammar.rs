@@ -1,53 +1,53 @@
 //! What does not fit the grammar.
 
-use super::fault;
 use super::names::call_of;
 use crate::error::{SpecError, clip};
-use crate::expr::{Binary, Environment, Function, Tokens, Type};
+use crate::expr::tree::NodeSpan;
+use crate::expr::{Binary, ExprScope, Function, Type};
 
-pub(crate) fn no_closure(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, meaning, .. } = env;
-    let names = if env.values.1 == 1 { "first name is" } else { "names are" };
+pub(crate) fn no_closure(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, meaning, .. } = scope;
+    let names = if scope.values.1 == 1 { "first name is" } else { "names are" };
     let message =
         format!("`{key}` takes a closure whose {names} {meaning}, as in `{key}: {example}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn no_head(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, .. } = env;
+pub(crate) fn no_head(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
     let message =
         format!("`{key}` has no values to name; write the expression alone, as in `{example}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn open_head(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, .. } = env;
+pub(crate) fn open_head(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
     let message = format!("`|` is not closed; write `|` after the names, as in `{example}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn expected(key: &'static str, at: Tokens, what: &str, found: &str) -> SpecError {
-    fault(key, at, format!("expected {what}, found {found}"))
+pub(crate) fn expected(key: &'static str, at: NodeSpan, what: &str, found: &str) -> SpecError {
+    SpecError::at_tokens(key, at, format!("expected {what}, found {found}"))
 }
 
-pub(crate) fn not_ascii(key: &'static str, at: Tokens, word: &str) -> SpecError {
+pub(crate) fn not_ascii(key: &'static str, at: NodeSpan, word: &str) -> SpecError {
     let word = clip(word);
     let message =
         format!("`{word}` is no name here: only ASCII letters, digits and `_`, and no `r#`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn long_name(key: &'static str, at: Tokens, word: &str, most: usize) -> SpecError {
+pub(crate) fn long_name(key: &'static str, at: NodeSpan, word: &str, most: usize) -> SpecError {
     let (length, word) = (word.len(), clip(word));
-    fault(key, at, format!("`{word}` has {length} characters; use at most {most}"))
+    SpecError::at_tokens(key, at, format!("`{word}` has {length} characters; use at most {most}"))
 }
 
-pub(crate) fn chained(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "comparisons do not chain; write `a < b && b < c`".into())
+pub(crate) fn chained(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(key, at, "comparisons do not chain; write `a < b && b < c`".into())
 }
 
-pub(crate) fn cast(env: &Environment, at: Tokens, ty: &str) -> SpecError {
-    let has_f64 = env.functions().any(|function| function == Function::ToF64);
+pub(crate) fn cast(scope: &ExprScope, at: NodeSpan, ty: &str) -> SpecError {
+    let has_f64 = scope.functions().any(|function| function == Function::ToF64);
     let message = match ty {
         "f32" | "f64" if has_f64 => {
             format!("there is no `as`; a number is converted by `{ty}(…)`")
@@ -64,26 +64,26 @@ pub(crate) fn cast(env: &Environment, at: Tokens, ty: &str) -> SpecError {
             clip(ty)
         ),
     };
-    fault(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
-pub(crate) fn method(env: &Environment, at: Tokens, method: &str) -> SpecError {
-    let message = match env.function(method) {
+pub(crate) fn method(scope: &ExprScope, at: NodeSpan, method: &str) -> SpecError {
+    let message = match scope.function(method) {
         Some(function) => format!("functions are not methods; write `{}`", call_of(function)),
         None => "there are no fields and methods; write a function of its operands".into(),
     };
-    fault(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
-pub(crate) fn path(env: &Environment, at: Tokens, last: &str) -> SpecError {
-    let message = match env.function(last) {
+pub(crate) fn path(scope: &ExprScope, at: NodeSpan, last: &str) -> SpecError {
+    let message = match scope.function(last) {
         Some(function) => format!("there are no paths; write `{}`", call_of(function)),
         None => "there are no paths and no `::`; a name stands alone".into(),
     };
-    fault(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
-pub(crate) fn sign(key: &'static str, at: Tokens, sign: char) -> SpecError {
+pub(crate) fn sign(key: &'static str, at: NodeSpan, sign: char) -> SpecError {
     let message = match sign {
         '=' => "`=` stands in `let` only; to compare, write `==`".into(),
         '&' => "`&` is no operator; write `&&`".into(),
@@ -95,78 +95,94 @@ pub(crate) fn sign(key: &'static str, at: Tokens, sign: char) -> SpecError {
         '.' => "`.` belongs inside a number, with digits on both sides".into(),
         other => format!("`{other}` is no operator"),
     };
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn indexed(key: &'static str, at: Tokens) -> SpecError {
+pub(crate) fn indexed(key: &'static str, at: NodeSpan) -> SpecError {
     let message = "an index belongs to a parameter, between the bars; here the name stands alone";
-    fault(key, at, message.into())
+    SpecError::at_tokens(key, at, message.into())
 }
 
-pub(crate) fn left_over(key: &'static str, at: Tokens, found: &str) -> SpecError {
-    fault(key, at, format!("expected an operator or the end of the expression, found {found}"))
+pub(crate) fn left_over(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
+    SpecError::at_tokens(
+        key,
+        at,
+        format!("expected an operator or the end of the expression, found {found}"),
+    )
 }
 
-pub(crate) fn no_else(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "`if` needs `else { … }`: an expression has a value either way".into())
+pub(crate) fn no_else(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(
+        key,
+        at,
+        "`if` needs `else { … }`: an expression has a value either way".into(),
+    )
 }
 
-pub(crate) fn bare_block(key: &'static str, at: Tokens) -> SpecError {
+pub(crate) fn bare_block(key: &'static str, at: NodeSpan) -> SpecError {
     let message = "`{ … }` is the body of the closure or an arm of `if`; here write `( … )`";
-    fault(key, at, message.into())
+    SpecError::at_tokens(key, at, message.into())
 }
 
-pub(crate) fn no_value(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "the block has no value; end it with an expression and no `;`".into())
+pub(crate) fn no_value(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(
+        key,
+        at,
+        "the block has no value; end it with an expression and no `;`".into(),
+    )
 }
 
-pub(crate) fn semicolon(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "the last expression is the block's value; leave the `;` out".into())
+pub(crate) fn semicolon(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(
+        key,
+        at,
+        "the last expression is the block's value; leave the `;` out".into(),
+    )
 }
 
-pub(crate) fn mutable(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "a definition does not change; leave `mut` out".into())
+pub(crate) fn mutable(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(key, at, "a definition does not change; leave `mut` out".into())
 }
 
-pub(crate) fn annotated(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "a definition has the type of its value; leave `: …` out".into())
+pub(crate) fn annotated(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(key, at, "a definition has the type of its value; leave `: …` out".into())
 }
 
-pub(crate) fn annotated_parameter(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, .. } = env;
-    let has = match &env.typing {
+pub(crate) fn annotated_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
+    let has = match &scope.typing {
         Some(typing) => format!("is {} as it stands", Type::from(typing.float).name()),
         None => "has the type of what it names".to_owned(),
     };
     let message = format!("a parameter {has}; leave `: …` out, as in `{example}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn bracketed_parameter(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, .. } = env;
+pub(crate) fn bracketed_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, .. } = scope;
     let message =
         format!("a parameter is a name alone; leave the parentheses out, as in `{example}`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn mutable_parameter(key: &'static str, at: Tokens) -> SpecError {
-    fault(key, at, "a parameter does not change; leave `mut` out".into())
+pub(crate) fn mutable_parameter(key: &'static str, at: NodeSpan) -> SpecError {
+    SpecError::at_tokens(key, at, "a parameter does not change; leave `mut` out".into())
 }
 
-pub(crate) fn assignment(key: &'static str, at: Tokens, op: Binary) -> SpecError {
+pub(crate) fn assignment(key: &'static str, at: NodeSpan, op: Binary) -> SpecError {
     let sign = op.sign();
     let message =
         format!("`{sign}=` changes a value, and none changes here; write `{sign}` for the result");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn too_long(key: &'static str, at: Tokens, most: usize) -> SpecError {
+pub(crate) fn too_long(key: &'static str, at: NodeSpan, most: usize) -> SpecError {
     let message = format!("the expression has more than {most} parts; make it shorter");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn too_deep(key: &'static str, at: Tokens, most: usize) -> SpecError {
+pub(crate) fn too_deep(key: &'static str, at: NodeSpan, most: usize) -> SpecError {
     let message =
         format!("the expression is more than {most} levels deep; use `let` for its parts");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }

@@ -1,32 +1,36 @@
 //! Names, and functions by theirs.
 
-use super::fault;
 use crate::error::{SpecError, clip, quoted};
-use crate::expr::{Environment, Function, Tokens, WAVES};
-use crate::parse::closest;
+use crate::expr::tree::NodeSpan;
+use crate::expr::{ExprScope, Function, WAVES};
+use crate::syntax::closest;
 
 /// How many values there are, in words.
 fn values(count: usize) -> String {
     if count == 1 { "1 value".to_owned() } else { format!("{count} values") }
 }
 
-pub(crate) fn missing_parameter(env: &Environment, at: Tokens) -> SpecError {
-    let Environment { key, example, meaning, .. } = env;
-    let first = if env.values.1 == 1 { " first" } else { "" };
-    fault(key, at, format!("the closure names nothing; name {meaning}{first}, as in `{example}`"))
+pub(crate) fn missing_parameter(scope: &ExprScope, at: NodeSpan) -> SpecError {
+    let ExprScope { key, example, meaning, .. } = scope;
+    let first = if scope.values.1 == 1 { " first" } else { "" };
+    SpecError::at_tokens(
+        key,
+        at,
+        format!("the closure names nothing; name {meaning}{first}, as in `{example}`"),
+    )
 }
 
-pub(crate) fn few_values(env: &Environment, at: Tokens, given: usize) -> SpecError {
-    let Environment { key, example, meaning, values: (least, _), .. } = env;
+pub(crate) fn few_values(scope: &ExprScope, at: NodeSpan, given: usize) -> SpecError {
+    let ExprScope { key, example, meaning, values: (least, _), .. } = scope;
     let message = format!(
         "the closure names {}, and `{key}` has {least}: {meaning}, as in `{example}`",
         values(given)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn many_values(env: &Environment, at: Tokens, given: usize) -> SpecError {
-    let Environment { key, example, meaning, values: (least, most), .. } = env;
+pub(crate) fn many_values(scope: &ExprScope, at: NodeSpan, given: usize) -> SpecError {
+    let ExprScope { key, example, meaning, values: (least, most), .. } = scope;
     let has = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let message = format!(
         "the closure names {}, and `{key}` has {has}: {meaning}, as in `{example}`; leave {} out",
@@ -37,22 +41,22 @@ pub(crate) fn many_values(env: &Environment, at: Tokens, given: usize) -> SpecEr
             format!("the last {}", given - most)
         }
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn indexed_value(env: &Environment, at: Tokens, name: &str) -> SpecError {
-    let Environment { key, meaning, .. } = env;
-    let message = match env.operands {
+pub(crate) fn indexed_value(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let ExprScope { key, meaning, .. } = scope;
+    let message = match scope.operands {
         [] => format!("`{key}` names values, and no arrays; write `{name}` alone"),
         _ => format!(
             "`{name}` is {meaning}, and no array; write `{name}` alone, or name {meaning} before it"
         ),
     };
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn wrong_index(env: &Environment, at: Tokens, name: &str) -> SpecError {
-    let forms: Vec<String> = env
+pub(crate) fn wrong_index(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let forms: Vec<String> = scope
         .operands
         .iter()
         .map(|index| match index {
@@ -60,34 +64,34 @@ pub(crate) fn wrong_index(env: &Environment, at: Tokens, name: &str) -> SpecErro
             index => format!("`{name}[{}]`", index.join(", ")),
         })
         .collect();
-    fault(env.key, at, format!("an operand is one of {}", forms.join(", ")))
+    SpecError::at_tokens(scope.key, at, format!("an operand is one of {}", forms.join(", ")))
 }
 
-pub(crate) fn output_index(env: &Environment, at: Tokens, name: &str, by: &[&str]) -> SpecError {
+pub(crate) fn output_index(scope: &ExprScope, at: NodeSpan, name: &str, by: &[&str]) -> SpecError {
     let message = format!(
         "`{name}` is what the kernel writes, as it was before: write `{name}[{}]`, or use another name",
         by.join(", ")
     );
-    fault(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
-pub(crate) fn reserved(key: &'static str, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn reserved(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
     let message =
         format!("`{name}` has a meaning of its own; use another name, such as `{name}_value`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn function_name(key: &'static str, at: Tokens, name: &str) -> SpecError {
+pub(crate) fn function_name(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
     let message = format!("`{name}` is a function; use another name, such as `{name}_value`");
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn duplicate(key: &'static str, at: Tokens, name: &str) -> SpecError {
-    fault(key, at, format!("`{}` is defined already; use another name", clip(name)))
+pub(crate) fn duplicate(key: &'static str, at: NodeSpan, name: &str) -> SpecError {
+    SpecError::at_tokens(key, at, format!("`{}` is defined already; use another name", clip(name)))
 }
 
-pub(crate) fn unused(env: &Environment, at: Tokens, name: &str, parameter: bool) -> SpecError {
-    let is_output = env.output.is_some_and(|(output, _)| output == name);
+pub(crate) fn unused(scope: &ExprScope, at: NodeSpan, name: &str, parameter: bool) -> SpecError {
+    let is_output = scope.output.is_some_and(|(output, _)| output == name);
     let name = clip(name);
     let message = match parameter {
         // By another name it would be another operand.
@@ -95,21 +99,21 @@ pub(crate) fn unused(env: &Environment, at: Tokens, name: &str, parameter: bool)
         true => format!("`{name}` is never read; read it, or write `_{name}` if that is meant"),
         false => format!("`{name}` is never read; leave the definition out"),
     };
-    fault(env.key, at, message)
+    SpecError::at_tokens(scope.key, at, message)
 }
 
 pub(crate) fn unknown_name(
-    env: &Environment,
-    at: Tokens,
+    scope: &ExprScope,
+    at: NodeSpan,
     name: &str,
     names: &[&str],
     gone: bool,
 ) -> SpecError {
     let hint = if gone {
         ": the block that defines it ends before; define it outside".into()
-    } else if let Some(function) = env.function(name) {
+    } else if let Some(function) = scope.function(name) {
         format!(" and no value but a function: `{}`", call_of(function))
-    } else if name == WAVES && env.has_waves() {
+    } else if name == WAVES && scope.has_waves() {
         " and no value but a function: `waves(128x256)`".into()
     } else if matches!(name, "true" | "false") {
         "; write the condition itself".into()
@@ -120,11 +124,15 @@ pub(crate) fn unknown_name(
     } else {
         format!("; there are {}", quoted(names))
     };
-    fault(env.key, at, format!("`{}` is no name that is known here{hint}", clip(name)))
+    SpecError::at_tokens(
+        scope.key,
+        at,
+        format!("`{}` is no name that is known here{hint}", clip(name)),
+    )
 }
 
 pub(super) fn call_of(function: Function) -> String {
-    let row = function.row();
+    let row = function.info();
     format!("{}({})", row.name, row.operands.join(", "))
 }
 
@@ -149,31 +157,36 @@ const ALIASES: &[(&str, &str)] = &[
     ("double", "f64"),
 ];
 
-pub(crate) fn unknown_function(env: &Environment, at: Tokens, name: &str) -> SpecError {
-    let waves = env.has_waves().then_some(WAVES);
-    let functions: Vec<&'static str> = env.functions().map(Function::name).chain(waves).collect();
+pub(crate) fn unknown_function(scope: &ExprScope, at: NodeSpan, name: &str) -> SpecError {
+    let waves = scope.has_waves().then_some(WAVES);
+    let functions: Vec<&'static str> = scope.functions().map(Function::name).chain(waves).collect();
     let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, meant)| *meant);
-    let named = alias.or(name.strip_suffix('f')).and_then(|name| env.function(name));
+    let named = alias.or(name.strip_suffix('f')).and_then(|name| scope.function(name));
     let close = closest(name, &functions);
-    let hint = match named.or_else(|| env.function(close?)) {
+    let hint = match named.or_else(|| scope.function(close?)) {
         Some(close) => format!("; did you mean `{}`?", call_of(close)),
         None if close == Some(WAVES) => "; did you mean `waves(128x256)`?".to_owned(),
         None => format!("; there are {}", quoted(&functions)),
     };
-    fault(env.key, at, format!("`{}` is no function{hint}", clip(name)))
+    SpecError::at_tokens(scope.key, at, format!("`{}` is no function{hint}", clip(name)))
 }
 
-pub(crate) fn waves(key: &'static str, at: Tokens, found: &str) -> SpecError {
+pub(crate) fn waves(key: &'static str, at: NodeSpan, found: &str) -> SpecError {
     let message = format!(
         "`waves` is of a tile, rows and columns from 1 to {}, such as `waves(128x256)`, not {}",
         u32::MAX,
         clip(found)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }
 
-pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: usize) -> SpecError {
-    let operands = function.row().operands;
+pub(crate) fn arity(
+    key: &'static str,
+    at: NodeSpan,
+    function: Function,
+    given: usize,
+) -> SpecError {
+    let operands = function.info().operands;
     let s = if operands.len() == 1 { "" } else { "s" };
     let message = format!(
         "`{}` takes {} operand{s}, not {given}: `{}`",
@@ -181,5 +194,5 @@ pub(crate) fn arity(key: &'static str, at: Tokens, function: Function, given: us
         operands.len(),
         call_of(function)
     );
-    fault(key, at, message)
+    SpecError::at_tokens(key, at, message)
 }

@@ -1,16 +1,17 @@
 //! Expressions, from the loosest operator to numbers, names and calls.
 
-use super::{MAX_DEPTH, Parser, Read};
-use crate::expr::environment::{KEYWORDS, WAVES};
+use super::{MAX_DEPTH, ParseResult, Parser};
+use crate::expr::lexeme::Lexeme;
 use crate::expr::messages;
-use crate::expr::tokens::Token;
-use crate::expr::tree::{Binary, Block, Level, Node, NodeKind, Tokens, Unary};
+use crate::expr::scope::{KEYWORDS, WAVES};
+use crate::expr::tree::NodeSpan;
+use crate::expr::tree::{Binary, Block, Node, NodeKind, Precedence, Unary};
 
 /// How many numbers, names, operators and calls an expression may have.
 const MAX_PARTS: usize = 1024;
 
 impl Parser<'_> {
-    fn part(&mut self) -> Read<()> {
+    fn part(&mut self) -> ParseResult<()> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
             return Err(messages::too_long(self.key(), self.here(), MAX_PARTS));
@@ -18,24 +19,24 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn expression(&mut self, depth: usize) -> Read<Node> {
-        self.binary(Level::Or, depth)
+    pub(super) fn expression(&mut self, depth: usize) -> ParseResult<Node> {
+        self.binary(Precedence::Or, depth)
     }
 
     /// Operators of this level and tighter.
-    fn binary(&mut self, level: Level, depth: usize) -> Read<Node> {
-        if level == Level::Unary {
+    fn binary(&mut self, level: Precedence, depth: usize) -> ParseResult<Node> {
+        if level == Precedence::Unary {
             return self.unary(depth);
         }
         let mut left = self.binary(level.above(), depth)?;
         let mut compared = false;
         while let Some((op, length)) = self.operator().filter(|(op, _)| op.level() == level) {
-            let at = Tokens { first: self.at, last: self.at + length - 1 };
-            if let Some(Token::Sign('=', _)) = self.tokens.get(self.at + 1)
+            let at = NodeSpan { first: self.at, last: self.at + length - 1 };
+            if let Some(Lexeme::Sign('=', _)) = self.tokens.get(self.at + 1)
                 && self.is_joint()
                 && length == 1
             {
-                let at = Tokens { last: at.last + 1, ..at };
+                let at = NodeSpan { last: at.last + 1, ..at };
                 return Err(messages::assignment(self.key(), at, op));
             }
             if op.is_comparison() && compared {
@@ -54,8 +55,8 @@ impl Parser<'_> {
 
     /// The operator that stands here, and how many tokens it takes.
     fn operator(&self) -> Option<(Binary, usize)> {
-        let Some(Token::Sign(first, joint)) = self.peek() else { return None };
-        if *joint && let Some(Token::Sign(second, _)) = self.tokens.get(self.at + 1) {
+        let Some(Lexeme::Sign(first, joint)) = self.peek() else { return None };
+        if *joint && let Some(Lexeme::Sign(second, _)) = self.tokens.get(self.at + 1) {
             let pair = String::from_iter([*first, *second]);
             if let Some(op) = Binary::ALL.iter().find(|op| op.sign() == pair) {
                 return Some((*op, 2));
@@ -65,13 +66,13 @@ impl Parser<'_> {
         Binary::ALL.iter().find(|op| op.sign() == single).map(|op| (*op, 1))
     }
 
-    fn unary(&mut self, depth: usize) -> Read<Node> {
+    fn unary(&mut self, depth: usize) -> ParseResult<Node> {
         if depth > MAX_DEPTH {
             return Err(messages::too_deep(self.key(), self.here(), MAX_DEPTH));
         }
         let op = match self.peek() {
-            Some(Token::Sign('-', _)) => Unary::Neg,
-            Some(Token::Sign('!', _)) => Unary::Not,
+            Some(Lexeme::Sign('-', _)) => Unary::Neg,
+            Some(Lexeme::Sign('!', _)) => Unary::Not,
             _ => return self.primary(depth),
         };
         let at = self.here();
@@ -82,47 +83,47 @@ impl Parser<'_> {
         Ok(Node { kind: NodeKind::Unary(op, Box::new(e)), at })
     }
 
-    fn primary(&mut self, depth: usize) -> Read<Node> {
+    fn primary(&mut self, depth: usize) -> ParseResult<Node> {
         let at = self.here();
         self.part()?;
         let nothing =
             |p: &Self| messages::expected(p.key(), at, "a number, a name or `(`", &p.found());
         match self.peek() {
-            Some(Token::Literal(text)) => {
-                let kind = crate::expr::literal::read(self.env, at, text)?;
+            Some(Lexeme::Literal(text)) => {
+                let kind = crate::expr::literal::read(self.scope, at, text)?;
                 self.at += 1;
                 Ok(Node { kind, at })
             }
-            Some(Token::Word(word)) if word == "if" => self.choice(depth),
-            Some(Token::Word(word)) if KEYWORDS.contains(&word.as_str()) => Err(nothing(self)),
-            Some(Token::Word(word)) => {
+            Some(Lexeme::Word(word)) if word == "if" => self.choice(depth),
+            Some(Lexeme::Word(word)) if KEYWORDS.contains(&word.as_str()) => Err(nothing(self)),
+            Some(Lexeme::Word(word)) => {
                 self.at += 1;
                 match self.peek() {
-                    Some(Token::Open('(')) => self.call(word, at, depth),
-                    Some(Token::Open('[')) => Err(messages::indexed(self.key(), self.here())),
+                    Some(Lexeme::Open('(')) => self.call(word, at, depth),
+                    Some(Lexeme::Open('[')) => Err(messages::indexed(self.key(), self.here())),
                     _ => Ok(Node { kind: NodeKind::Name(word.clone()), at }),
                 }
             }
-            Some(Token::Open('(')) => {
+            Some(Lexeme::Open('(')) => {
                 self.at += 1;
                 let inner = self.expression(depth + 1)?;
-                if !matches!(self.peek(), Some(Token::Close(')'))) {
+                if !matches!(self.peek(), Some(Lexeme::Close(')'))) {
                     return Err(self.left_over());
                 }
                 let at = at.to(self.close(')')?);
                 Ok(Node { at, ..inner })
             }
-            Some(Token::Open('{')) => Err(messages::bare_block(self.key(), at)),
+            Some(Lexeme::Open('{')) => Err(messages::bare_block(self.key(), at)),
             _ => Err(nothing(self)),
         }
     }
 
     /// `if condition { yes } else { no }`
-    fn choice(&mut self, depth: usize) -> Read<Node> {
+    fn choice(&mut self, depth: usize) -> ParseResult<Node> {
         let at = self.here();
         self.at += 1;
         let cond = self.expression(depth + 1)?;
-        if !matches!(self.peek(), Some(Token::Open('{'))) && self.peek().is_some() {
+        if !matches!(self.peek(), Some(Lexeme::Open('{'))) && self.peek().is_some() {
             return Err(self.left_over());
         }
         let yes = self.braces(depth + 1)?;
@@ -139,34 +140,34 @@ impl Parser<'_> {
         } else {
             self.braces(depth + 1)?
         };
-        let end = Tokens::at(self.at.saturating_sub(1));
+        let end = NodeSpan::at(self.at.saturating_sub(1));
         Ok(Node { kind: NodeKind::If(Box::new(cond), Box::new(yes), Box::new(no)), at: at.to(end) })
     }
 
-    fn call(&mut self, name: &str, at: Tokens, depth: usize) -> Read<Node> {
+    fn call(&mut self, name: &str, at: NodeSpan, depth: usize) -> ParseResult<Node> {
         self.at += 1;
-        if name == WAVES && self.env.has_waves() {
+        if name == WAVES && self.scope.has_waves() {
             return self.waves(at);
         }
         // Of `wave(64x64)` the name is wrong, and not the tile.
-        if self.env.has_waves() && self.env.function(name).is_none() {
-            return Err(messages::unknown_function(self.env, at, name));
+        if self.scope.has_waves() && self.scope.function(name).is_none() {
+            return Err(messages::unknown_function(self.scope, at, name));
         }
         let mut args = Vec::new();
-        while !matches!(self.peek(), Some(Token::Close(')'))) {
+        while !matches!(self.peek(), Some(Lexeme::Close(')'))) {
             args.push(self.expression(depth + 1)?);
             match self.peek() {
-                Some(Token::Sign(',', _)) => self.at += 1,
-                Some(Token::Close(')')) => {}
+                Some(Lexeme::Sign(',', _)) => self.at += 1,
+                Some(Lexeme::Close(')')) => {}
                 _ => return Err(self.left_over()),
             }
         }
         let whole = at.to(self.here());
         self.at += 1;
-        let Some(function) = self.env.function(name) else {
-            return Err(messages::unknown_function(self.env, at, name));
+        let Some(function) = self.scope.function(name) else {
+            return Err(messages::unknown_function(self.scope, at, name));
         };
-        let operands = function.row().operands;
+        let operands = function.info().operands;
         if operands.len() != args.len() {
             return Err(messages::arity(self.key(), whole, function, args.len()));
         }
@@ -174,14 +175,14 @@ impl Parser<'_> {
     }
 
     /// The tile of `waves(128x256)`, whose bracket is open.
-    fn waves(&mut self, start: Tokens) -> Read<Node> {
+    fn waves(&mut self, start: NodeSpan) -> ParseResult<Node> {
         let at = self.here();
         let side = |text: &str| {
             let is_plain = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
             text.parse().ok().filter(|_| is_plain)
         };
         let tile = match self.peek() {
-            Some(Token::Literal(text)) => text.split_once('x'),
+            Some(Lexeme::Literal(text)) => text.split_once('x'),
             _ => None,
         };
         let tile = tile.and_then(|(m, n)| Some((side(m)?, side(n)?)));

@@ -1,11 +1,10 @@
 //! Each way to get an expression wrong: the message, and the token it points at.
 
-use crate::error::SpecError;
-use crate::expr::{Closure, EPILOGUE, Environment, Float, Range, Type, Typing};
+use crate::expr::{Closure, EPILOGUE, ExprScope, Float, IntRange, Type, Typing};
 
 /// The text under the carets and the message of each fault.
-pub(super) fn faults(env: &'static Environment, text: &str) -> Vec<(String, String)> {
-    let Err(faults) = Closure::parse(env, text) else { return Vec::new() };
+pub(super) fn faults(scope: &'static ExprScope, text: &str) -> Vec<(String, String)> {
+    let Err(faults) = Closure::parse(scope, text) else { return Vec::new() };
     faults
         .iter()
         .map(|fault| {
@@ -118,7 +117,7 @@ fn of_types() {
 /// What a message says to write is no fault, put where it belongs.
 #[test]
 fn remedies_are_sound() {
-    for (text, remedy, mended) in [
+    for (text, suggestion, mended) in [
         ("|acc| acc + f32(5 / k)", "write `max(k, 1)`", "|acc| acc + f32(5 / max(k, 1))"),
         ("|acc| acc + f32(5 / -k)", "write `min(-k, -1)`", "|acc| acc + f32(5 / min(-k, -1))"),
         (
@@ -168,7 +167,7 @@ fn remedies_are_sound() {
         ("|acc: f32| acc", "leave `: …` out", "|acc| acc"),
     ] {
         let found = faults(&EPILOGUE, text);
-        assert!(found.len() == 1 && found[0].1.contains(remedy), "{text}\n{found:#?}");
+        assert!(found.len() == 1 && found[0].1.contains(suggestion), "{text}\n{found:#?}");
         assert_eq!(faults(&EPILOGUE, mended), [], "{text}");
     }
 }
@@ -183,8 +182,8 @@ fn of_the_grammar() {
     fault("|acc| acc as f64", "as", "there is no `as` and no type `f64`");
     fault("|acc| acc + row as f32", "as", "an integer is converted by `f32(…)`");
     for op in ["+", "-", "*", "/", "%"] {
-        let remedy = format!("none changes here; write `{op}` for the result");
-        fault(&format!("|acc| acc {op}= 1.0"), &format!("{op}="), &remedy);
+        let suggestion = format!("none changes here; write `{op}` for the result");
+        fault(&format!("|acc| acc {op}= 1.0"), &format!("{op}="), &suggestion);
     }
     assert_eq!(faults(&EPILOGUE, "|acc| if acc<=0.0 { acc } else { acc *-1.0 }"), []);
     fault("|acc| acc = 1.0", "=", "to compare, write `==`");
@@ -256,7 +255,7 @@ fn of_size() {
     // Of a chain, what lies too deep is its beginning; of one that is too long, what is too much.
     let place = |text: &str| {
         let Err(faults) = Closure::parse(&EPILOGUE, text) else { panic!("{text}") };
-        faults.iter().map(SpecError::tokens).collect::<Vec<_>>()
+        faults.iter().map(|fault| fault.tokens().map(|at| (at.first, at.last))).collect::<Vec<_>>()
     };
     let numbers = |n| format!("|acc| acc{}", " + 1.0".repeat(n));
     let first = "|acc|".len() - 2;
@@ -306,7 +305,7 @@ fn of_integers_that_leave_their_range() {
 /// The condition of a row of a table: no closure, a truth value.
 #[test]
 fn an_environment_without_values_has_no_head() {
-    static CONDITION: Environment = Environment {
+    static CONDITION: ExprScope = ExprScope {
         key: "table",
         example: "m <= 8 || n <= 8",
         values: (0, 0),
@@ -314,8 +313,8 @@ fn an_environment_without_values_has_no_head() {
         lent: None,
         operands: &[],
         output: None,
-        integers: &[("m", Range::INDEX), ("n", Range::INDEX), ("k", Range::INDEX)],
-        host: None,
+        integers: &[("m", IntRange::INDEX), ("n", IntRange::INDEX), ("k", IntRange::INDEX)],
+        conditions: None,
         typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
     };
     assert_eq!(faults(&CONDITION, "m <= 8 || n % 4 == 0 && max(m, n) > 2 * k"), []);
@@ -331,7 +330,7 @@ fn an_environment_without_values_has_no_head() {
 /// A fold of two values, and operands of every form.
 #[test]
 fn an_environment_says_how_many_values_and_which_operands() {
-    static FOLD: Environment = Environment {
+    static FOLD: ExprScope = ExprScope {
         key: "fold",
         example: "|a, b| a + b",
         values: (2, 2),
@@ -340,7 +339,7 @@ fn an_environment_says_how_many_values_and_which_operands() {
         operands: &[&[], &["n"], &["m", "n"]],
         output: None,
         integers: &[],
-        host: None,
+        conditions: None,
         typing: Some(Typing::F32),
     };
     assert_eq!(faults(&FOLD, "|a, b, s, c[n], d[m, n]| a + b + s + c + d"), []);

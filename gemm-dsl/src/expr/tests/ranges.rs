@@ -3,37 +3,38 @@
 
 use crate::expr::check::range_of;
 use crate::expr::random::Random;
-use crate::expr::range::Range;
-use crate::expr::{Binary, Block, Environment, Function, Node, NodeKind, Tokens, Unary};
+use crate::expr::range::IntRange;
+use crate::expr::tree::NodeSpan;
+use crate::expr::{Binary, Block, ExprScope, Function, Node, NodeKind, Unary};
 use proptest::prelude::*;
 
 /// Integers of small ranges, which are enumerated.
 static NAMES: [&str; 3] = ["a", "b", "c"];
-static ENV: Environment = Environment {
+static ENV: ExprScope = ExprScope {
     key: "integers",
     values: (0, 0),
     meaning: "nothing",
     lent: None,
     operands: &[],
     output: None,
-    integers: &[("a", Range::INDEX), ("b", Range::INDEX), ("c", Range::INDEX)],
-    host: None,
+    integers: &[("a", IntRange::INDEX), ("b", IntRange::INDEX), ("c", IntRange::INDEX)],
+    conditions: None,
     typing: None,
     example: "a + b",
 };
 
 type Ranges = [(i64, i64); 3];
 
-fn known(ranges: Ranges) -> [(&'static str, Range); 3] {
+fn known(ranges: Ranges) -> [(&'static str, IntRange); 3] {
     let mut names = NAMES.into_iter();
     ranges.map(|(least, most)| {
-        let range = Range { least: least.into(), most: most.into() };
+        let range = IntRange { least: least.into(), most: most.into() };
         (names.next().unwrap_or(""), range)
     })
 }
 
 fn node(kind: NodeKind) -> Node {
-    Node { kind, at: Tokens::default() }
+    Node { kind, at: NodeSpan::default() }
 }
 
 fn block(value: Node) -> Box<Block> {
@@ -87,7 +88,7 @@ fn values(e: &Node, [a, b, c]: Ranges) -> Option<Vec<i64>> {
 }
 
 fn operator(op: Binary, a: Node, b: Node) -> Node {
-    node(NodeKind::Binary(op, Box::new(a), Box::new(b), Tokens::default()))
+    node(NodeKind::Binary(op, Box::new(a), Box::new(b), NodeSpan::default()))
 }
 
 const OPERATORS: [Binary; 5] = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::Rem];

@@ -2,10 +2,10 @@
 //! said to write is sound.
 
 use super::faults::faults;
-use crate::error::Excerpt;
+use crate::error::{Excerpt, TokenSpan};
 use crate::expr::random::Random;
 use crate::expr::{
-    Closure, EPILOGUE, Environment, FINISH, FOLD, Float, IDENTITY, MAP, NodeKind, Type, Typing,
+    Closure, EPILOGUE, ExprScope, FINISH, FOLD, Float, IDENTITY, MAP, NodeKind, Type, Typing,
     ValueType, literal,
 };
 use crate::ir::Elem;
@@ -29,13 +29,13 @@ fn integers(values: &[ValueType]) -> Typing {
 }
 
 /// The text under the carets and the message of each fault of types, and of no others.
-fn of_types(env: &'static Environment, text: &str, typing: &Typing) -> Vec<(String, String)> {
-    assert_eq!(faults(env, text), [], "{text}");
-    let closure = Closure::parse(env, text).unwrap_or_else(|e| panic!("{text}: {e}"));
+fn of_types(scope: &'static ExprScope, text: &str, typing: &Typing) -> Vec<(String, String)> {
+    assert_eq!(faults(scope, text), [], "{text}");
+    let closure = Closure::parse(scope, text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let (_, places) = crate::parse::tokens_of(text);
     let faults = closure.check(typing).into_iter().map(|fault| {
-        let (first, last) = fault.tokens().expect("a place");
-        let excerpt = Excerpt::of(text, places[first].start..places[last].end);
+        let TokenSpan { first, last } = fault.tokens().expect("a place");
+        let excerpt = Excerpt::new(text, places[first].start..places[last].end);
         let chars = excerpt.text.chars().skip(excerpt.column - 1).take(excerpt.width);
         (chars.collect(), fault.message().to_owned())
     });
@@ -43,8 +43,8 @@ fn of_types(env: &'static Environment, text: &str, typing: &Typing) -> Vec<(Stri
 }
 
 #[track_caller]
-fn fault(env: &'static Environment, typing: &Typing, text: &str, token: &str, part: &str) {
-    let found = of_types(env, text, typing);
+fn fault(scope: &'static ExprScope, typing: &Typing, text: &str, token: &str, part: &str) {
+    let found = of_types(scope, text, typing);
     let fits = |(at, message): &(String, String)| at == token && message.contains(part);
     assert!(found.len() == 1 && found.iter().all(fits), "{text}\n{found:#?}");
 }
@@ -74,8 +74,8 @@ fn types_are_no_matter_where_the_key_does_not_know_them() {
 
 #[test]
 fn an_environment_says_which_values_it_has() {
-    let only = |env, text: &str, token: &str, part: &str| {
-        let found = faults(env, text);
+    let only = |scope, text: &str, token: &str, part: &str| {
+        let found = faults(scope, text);
         let fits = |(at, message): &(String, String)| at == token && message.contains(part);
         assert!(found.len() == 1 && found.iter().all(fits), "{text}\n{found:#?}");
     };
@@ -264,7 +264,7 @@ fn remedies_are_sound() {
     let all = doubles(&[DOUBLE]);
     let byte = integers(&[BYTE, COUNT]);
     let one = typing(Float::F32, &[DOUBLE], Type::F32);
-    for (typing, text, remedy, mended) in [
+    for (typing, text, suggestion, mended) in [
         (&all, "|x| x + exp(x)", "write `f64(exp(f32(x)))`", "|x| x + f64(exp(f32(x)))"),
         (&all, "|x| x + f32(i)", "write `f64(f32(i))`", "|x| x + f64(f32(i))"),
         (&all, "|x| x * (1 / 3)", "write `1.0 / 3.0`", "|x| x * (1.0 / 3.0)"),
@@ -290,7 +290,7 @@ fn remedies_are_sound() {
         (&byte, "|x| if x { 1 } else { 2 }", "`x > 0`", "|x| if x > 0 { 1 } else { 2 }"),
     ] {
         let found = of_types(&MAP, text, typing);
-        assert!(found.len() == 1 && found[0].1.contains(remedy), "{text}\n{found:#?}");
+        assert!(found.len() == 1 && found[0].1.contains(suggestion), "{text}\n{found:#?}");
         assert_eq!(of_types(&MAP, mended, typing), [], "{text}");
     }
 }
@@ -305,8 +305,8 @@ fn all_faults_of_types_are_told_at_once() {
 
 #[test]
 fn a_number_keeps_the_digits_that_its_type_has() {
-    let number = |env, text: &str| {
-        let closure = Closure::parse(env, text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let number = |scope, text: &str| {
+        let closure = Closure::parse(scope, text).unwrap_or_else(|e| panic!("{text}: {e}"));
         (closure.to_string(), closure)
     };
     for text in
@@ -352,9 +352,9 @@ fn an_f32_is_the_number_that_is_written() {
 
 #[test]
 fn a_faulty_expression_still_has_its_values() {
-    let head = |env, text: &str| {
+    let head = |scope, text: &str| {
         let (tokens, _) = crate::parse::tokens_of(text);
-        Closure::head(env, &tokens).map(|closure| closure.params().len())
+        Closure::head(scope, &tokens).map(|closure| closure.params().len())
     };
     assert_eq!(head(&MAP, "|x, y, z| x +"), Some(3));
     assert_eq!(head(&MAP, "|x, y| frobnicate(x)"), Some(2));
@@ -379,7 +379,7 @@ fn the_range_of_an_integer_is_known() {
 
 #[test]
 fn an_element_has_the_type_that_it_is_computed_in() {
-    let limits = |elem| match ValueType::of(elem) {
+    let limits = |elem| match ValueType::from_elem(elem) {
         Some(ValueType::Int { least, most }) => Some((least, most)),
         _ => None,
     };
@@ -390,9 +390,9 @@ fn an_element_has_the_type_that_it_is_computed_in() {
     assert_eq!(limits(Elem::I32), Some((i32::MIN.into(), i32::MAX.into())));
     assert_eq!(limits(Elem::U32), Some((0, u32::MAX.into())));
     assert_eq!(limits(Elem::I64), Some((i64::MIN.into(), i64::MAX.into())));
-    assert_eq!(ValueType::of(Elem::U64), None);
-    assert_eq!(ValueType::of(Elem::F64), Some(DOUBLE));
+    assert_eq!(ValueType::from_elem(Elem::U64), None);
+    assert_eq!(ValueType::from_elem(Elem::F64), Some(DOUBLE));
     for elem in [Elem::F32, Elem::F16, Elem::Bf16] {
-        assert_eq!(ValueType::of(elem), Some(SINGLE));
+        assert_eq!(ValueType::from_elem(elem), Some(SINGLE));
     }
 }

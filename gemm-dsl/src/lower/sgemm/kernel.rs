@@ -6,7 +6,7 @@ use super::simt::{naive, staged};
 use super::wgmma::{self, splits};
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
 use crate::plan::{SgemmPlan, Shape};
-use crate::spec::{Batch, Layout};
+use crate::spec::{Batch, GemmLayout};
 
 /// The kernel of a product.
 pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
@@ -91,11 +91,11 @@ fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
 }
 
 /// How the matrices lie, unless all do row by row.
-fn layout_text(layout: Layout) -> Option<&'static str> {
+fn layout_text(layout: GemmLayout) -> Option<&'static str> {
     match layout {
-        Layout::Nn => None,
-        Layout::Nt => Some("B lies column by column in memory, A and C row by row."),
-        Layout::Tn => Some("A lies column by column in memory, B and C row by row."),
-        Layout::Tt => Some("A and B lie column by column in memory, C row by row."),
+        GemmLayout::Nn => None,
+        GemmLayout::Nt => Some("B lies column by column in memory, A and C row by row."),
+        GemmLayout::Tn => Some("A lies column by column in memory, B and C row by row."),
+        GemmLayout::Tt => Some("A and B lie column by column in memory, C row by row."),
     }
 }

@@ -9,7 +9,7 @@ use crate::ir::Elem::F32;
 use crate::ir::program::{Launch, Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{SgemmPlan, Shape};
-use crate::spec::{self, Along, Batch, SgemmOperand, SgemmSpec, Sharing};
+use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
 /// The program of a matrix product: one launch, or of warpgroups those of [`wgmma`]. A kernel without guards
 /// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
@@ -136,7 +136,7 @@ fn epilogue_args(
     bind: &mut Vec<(Operand, Slot)>,
 ) -> Option<Expr> {
     let mut alpha = None;
-    for SgemmOperand { name, along, slot } in plan.spec().operands() {
+    for EpilogueArg { name, along, slot } in plan.spec().operands() {
         let dims = match along {
             // The products of a batch share them.
             Along::N => vec![size.n.clone()],
@@ -145,10 +145,10 @@ fn epilogue_args(
             Along::Nothing => Vec::new(),
         };
         match slot {
-            spec::Slot::Array(nth) => {
+            spec::ArgSlot::Array(nth) => {
                 bind.push((Operand::Input(nth), program.input(name, F32, dims)));
             }
-            spec::Slot::Number(_) => {
+            spec::ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;
                 let number = program.argument(name, Ty::F32);
                 alpha = alpha.or(is_alpha.then_some(number));

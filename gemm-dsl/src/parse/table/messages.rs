@@ -4,7 +4,7 @@ use crate::error::SpecError;
 use crate::spec::Accuracy;
 use crate::spec::UnknownWord;
 
-pub(crate) fn no_arrow((when, line): (&str, &str), row: &str) -> SpecError {
+pub(crate) fn no_arrow(when: &str, line: &str, row: &str) -> SpecError {
     SpecError::at_value(
         &[],
         format!(
@@ -120,7 +120,7 @@ pub(crate) fn varies(key: &'static str, value: &str) -> SpecError {
 }
 
 /// A line that rounds otherwise than its table grants; `needed` would do.
-pub(crate) fn inexact((key, value): (&str, &str), needed: Option<Accuracy>) -> SpecError {
+pub(crate) fn inexact(key: &str, value: &str, needed: Option<Accuracy>) -> SpecError {
     let message = match needed {
         Some(needed) => format!(
             "`{key}: {value}` rounds otherwise than `f32` does, and which row a problem comes to would be seen in its \

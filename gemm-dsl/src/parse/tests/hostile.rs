@@ -1,8 +1,9 @@
 //! Texts that nobody should write: no panic, no message without bound, no other meaning.
 
-use super::super::{MAX_DEPTH, MAX_FAULTS, MAX_TEXT, from_text};
-use crate::plan::HasPlan;
+use super::super::{MAX_FAULTS, from_text};
+use crate::plan::Plannable;
 use crate::spec::{ReduceSpec, SgemmSpec};
+use crate::syntax::{MAX_DEPTH, MAX_TEXT};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -11,13 +12,13 @@ use proptest::sample::{Index, select};
 const MAX_MESSAGE: usize = 32 * 1024;
 
 /// What the faults of a text say; nothing if it has none.
-fn message<S: HasPlan>(text: &str) -> String {
+fn message<S: Plannable>(text: &str) -> String {
     from_text::<S>(text).map_or_else(|faults| faults.to_string(), |_| String::new())
 }
 
 /// The faults of the text have messages of a bounded length, and what has none prints and reads
 /// back.
-fn is_held<S: HasPlan>(text: &str) -> Result<(), TestCaseError> {
+fn is_held<S: Plannable>(text: &str) -> Result<(), TestCaseError> {
     match from_text::<S>(text) {
         Ok(spec) => prop_assert_eq!(from_text::<S>(&spec.to_string()), Ok(spec)),
         Err(faults) => {

@@ -1,27 +1,27 @@
 //! The messages that follow from the rows of a table, for every row.
 
 use super::faults;
-use crate::plan::HasPlan;
-use crate::spec::{Datum, Kind, ReduceSpec, SgemmSpec};
+use crate::plan::Plannable;
+use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec};
 
 /// The key with a number, or with a value that is not its default.
-fn written<S: HasPlan>(name: &str, kind: Kind, number: u32) -> String {
+fn written<S: Plannable>(name: &str, kind: KeyKind, number: u32) -> String {
     match kind {
-        Kind::Flag => name.to_owned(),
-        Kind::Number | Kind::NumberOr(_) => format!("{name}: {number}"),
-        Kind::Size { example, .. } => format!("{name}: {example}"),
-        Kind::Word(words) => {
+        KeyKind::Flag => name.to_owned(),
+        KeyKind::Number | KeyKind::NumberOr(_) => format!("{name}: {number}"),
+        KeyKind::Size { example, .. } => format!("{name}: {example}"),
+        KeyKind::Word(words) => {
             let default = S::key(name).map(|key| (key.default)()).unwrap_or_default();
             let other = words.iter().find(|word| **word != default);
             format!("{name}: {}", other.unwrap_or_else(|| panic!("{name} has one word")))
         }
-        Kind::Closure(env) => format!("{name}: {}", env.example),
-        Kind::Name => format!("{name}: mine"),
+        KeyKind::Closure(scope) => format!("{name}: {}", scope.example),
+        KeyKind::Name => format!("{name}: mine"),
     }
 }
 
 /// A key without anything to act on is told so in the words of its row, and no other key is blamed.
-fn acts<S: HasPlan>() {
+fn acts<S: Plannable>() {
     for key in S::KEYS {
         let Some(on) = &key.acts_on else { continue };
         let first = on.rests_on[0];
@@ -30,7 +30,7 @@ fn acts<S: HasPlan>() {
             false => String::new(),
             true => match decider.kind {
                 // Of some words the kernels are those that the key acts on.
-                Kind::Word(words) => {
+                KeyKind::Word(words) => {
                     let excludes = |word: &&&str| {
                         let mut spec = S::default();
                         assert!((decider.set)(&mut spec, &Datum::Word((**word).to_string())));
@@ -45,15 +45,15 @@ fn acts<S: HasPlan>() {
         let number = key.least.map_or(1, |(least, _)| least) + 1;
         let line = format!("{elsewhere}, {}", written::<S>(key.name, key.kind, number));
         let line = line.trim_start_matches(", ");
-        let remedy = on.remedy.text(&S::default());
-        let message = format!("`{}` has nothing to act on: {}; {remedy}", key.name, on.because);
+        let suggestion = on.suggestion.text(&S::default());
+        let message = format!("`{}` has nothing to act on: {}; {suggestion}", key.name, on.because);
         let found = faults::<S>(line);
         assert!(found.contains(&(key.name.to_owned(), message)), "{line}: {found:?}");
     }
 }
 
 /// The least number is accepted by its row, and the number before it is refused in the row's words.
-fn least<S: HasPlan>() {
+fn least<S: Plannable>() {
     for key in S::KEYS {
         let Some((least, why)) = key.least else { continue };
         let below = least - 1;

@@ -310,7 +310,7 @@ fn rows_are_for_matrices_however_they_lie() {
         "nn && padded => unroll: 2; tt || padded => unroll: 3; m < 9 && !nn => ; else => unroll: 4",
     );
     let kernels = |row: usize| -> Vec<String> {
-        of.rows()[row].kernels().map(|spec| spec.to_string()).collect()
+        of.rules()[row].kernels().map(|spec| spec.to_string()).collect()
     };
     assert_eq!(kernels(0), ["unroll: 2, pitched"]);
     let [nt, tn] = ["nt", "tn"].map(|layout| format!("layout: {layout}, unroll: 3, pitched"));
@@ -468,7 +468,7 @@ proptest! {
                 let [m, n, k] = extents.map(|extent| (extent / 2) as usize);
                 let shape = SgemmShape::from((m, n, k));
                 let row = read_back.choose(&SgemmProblem { shape, target: Target::H200 });
-                prop_assert!(row.is_ok_and(|row| row < read_back.rows().len()), "{}", text);
+                prop_assert!(row.is_ok_and(|row| row < read_back.rules().len()), "{}", text);
             }
             Err(faults) => {
                 prop_assert!((1..=MAX_FAULTS + 1).contains(&faults.iter().count()));

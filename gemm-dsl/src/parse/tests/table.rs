@@ -1,10 +1,11 @@
 //! Tables: what is read of them, what is told of faulty ones, and texts that nobody should write.
 
 use super::super::table::MAX_ROWS;
-use super::super::{MAX_FAULTS, MAX_TEXT, ReduceTableTokens, reduce_table};
+use super::super::{MAX_FAULTS, ReduceTableTokens, reduce_table};
 use super::{Faulty, messages, tokens, told};
 use crate::ir::Elem;
 use crate::spec::ReduceSpec;
+use crate::syntax::MAX_TEXT;
 use crate::tables::KernelTable;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use proptest::prelude::*;
@@ -245,7 +246,7 @@ fn conditions_have_every_operator_and_the_arrow_is_none_of_them() {
     for when in conditions {
         let text = format!("{when}=>items: 2; else => items: 2");
         let read_back = table(&text);
-        let printed = read_back.rows()[0].when.as_ref().map(ToString::to_string);
+        let printed = read_back.rules()[0].when.as_ref().map(ToString::to_string);
         assert_eq!(printed.as_deref(), Some(when));
         assert_eq!(read(tokens(&text)), Ok(read_back));
     }
@@ -299,12 +300,12 @@ fn large_tables_are_read_or_refused() {
         (0..count).map(|n| format!("len < {} => {line};", n + 1)).collect::<String>()
     };
     let most = format!("{}else => items: 2;", rows(MAX_ROWS - 1, "items: 2"));
-    assert_eq!(table(&most).rows().len(), MAX_ROWS);
+    assert_eq!(table(&most).rules().len(), MAX_ROWS);
     let text = format!("{} else => items: 2; len < 9 => block: 7", rows(MAX_ROWS, "items: 2"));
     let one_more = [("else => items: 2".to_owned(), "a table has 256 rows at most".to_owned())];
     assert_eq!(faults(&text), one_more);
     // Rows of nothing are none.
-    assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rows().len(), MAX_ROWS);
+    assert_eq!(table(&format!("{}{most}", ";".repeat(9_000))).rules().len(), MAX_ROWS);
 
     // What a macro makes is read again as a text, and so is what a dense text is printed as.
     let sum = format!("map: |x| x{}", " + x".repeat(60));
@@ -401,7 +402,7 @@ fn is_held(text: &str) -> Result<(), TestCaseError> {
             let printed = read.to_string();
             prop_assert_eq!(printed.parse::<Table>(), Ok(read.clone()), "{}", printed);
             for n in [0, 1, 4, 1 << 48] {
-                prop_assert!(read.choose(&(n, n, n)).is_ok_and(|row| row < read.rows().len()));
+                prop_assert!(read.choose(&(n, n, n)).is_ok_and(|row| row < read.rules().len()));
             }
         }
         Err(faults) => {

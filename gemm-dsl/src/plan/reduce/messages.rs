@@ -1,7 +1,7 @@
 //! What can be wrong with a reduction.
 
 use crate::error::SpecError;
-use crate::expr::Tokens;
+use crate::expr::NodeSpan;
 use crate::ir::Elem;
 use crate::plan::MAX_BLOCK_ELEMENTS;
 use crate::spec::{Over, Tree};
@@ -298,10 +298,10 @@ pub(crate) fn identity_range(acc: Elem, value: i128, (least, most): (i128, i128)
 }
 
 /// A name of an array that is that of something else which a call is given.
-pub(crate) fn taken_name(at: Tokens, name: &str, of: &str) -> SpecError {
+pub(crate) fn taken_name(at: NodeSpan, name: &str, of: &str) -> SpecError {
     SpecError::at_tokens(
         "map",
-        (at.first, at.last),
+        at,
         format!("`{name}` is what {of} is called; call the array otherwise, as in `{name}_in`"),
     )
 }

@@ -126,7 +126,7 @@ impl ReduceSpec {
 
 fn value_of(elem: Elem) -> ValueType {
     // Refused where it matters.
-    ValueType::of(elem).unwrap_or(ValueType::Bool)
+    ValueType::from_elem(elem).unwrap_or(ValueType::Bool)
 }
 
 /// The floating-point type that an element is computed in.
@@ -165,7 +165,8 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
     let identity = spec.identity.as_ref().map(|identity| identity.closure());
     let identity = identity.filter(|_| spec.fold.is_some());
     check(faults, "identity", identity, spec.typing_of_identity(), is_wide(&[acc]));
-    if let (Some(identity), Some(ValueType::Int { least, most })) = (identity, ValueType::of(acc))
+    if let (Some(identity), Some(ValueType::Int { least, most })) =
+        (identity, ValueType::from_elem(acc))
         && let Some((value, _)) = identity.range(&spec.typing_of_identity())
         && !(least..=most).contains(&value)
     {

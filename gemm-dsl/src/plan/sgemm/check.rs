@@ -1,13 +1,13 @@
 //! What a matrix product must satisfy; the list stands in the documentation of the parent module.
 
-mod messages;
+pub(super) mod messages;
 pub(super) mod resources;
 
 use super::simt::tiled::TiledDraft;
 use super::wgmma::WgmmaDraft;
 use super::{MAX_SPLIT, direct, mma, simt, wgmma};
 use crate::plan::{Faults, check_name};
-use crate::spec::{Epilogue, SgemmSpec, Split};
+use crate::spec::{Epilogue, SgemmSpec, SplitK};
 use crate::target::arch::BLOCK_THREADS;
 
 /// A longer body serves nobody and keeps the compiler busy for minutes.
@@ -96,12 +96,12 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
 
 fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
     match spec.split_k {
-        Split::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
+        SplitK::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
             messages::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
         }),
-        Split::Auto => {}
+        SplitK::Auto => {}
     }
-    let once = !spec.stream_k || spec.split_k == Split::Ranges(1);
+    let once = !spec.stream_k || spec.split_k == SplitK::Ranges(1);
     faults.require(once, messages::shared_twice);
 }
 

@@ -1,6 +1,6 @@
 //! Specs that often have a plan.
 
-use crate::spec::{Arith, Copies, Datum, Instruction, Kind, Rect, SgemmSpec, Spec, Table, Tile};
+use crate::spec::{Arith, Copies, Datum, Instruction, KeyKind, Rect, SgemmSpec, Spec, Table, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -38,17 +38,17 @@ pub(super) fn plausible() -> impl Strategy<Value = SgemmSpec> {
     for key in SgemmSpec::KEYS.iter().filter(|key| !GEOMETRY.contains(&key.name)) {
         let (often, datum) = match key.kind {
             _ if key.acts_on.as_ref().is_some_and(|on| !(on.includes)(&tiled)) => continue,
-            Kind::Flag => (0.5, Just(Datum::Flag).boxed()),
-            Kind::Word(words) => {
+            KeyKind::Flag => (0.5, Just(Datum::Flag).boxed()),
+            KeyKind::Word(words) => {
                 (0.7, select(words).prop_map(|word| Datum::Word(word.into())).boxed())
             }
-            Kind::Number => (0.1, (2..5u32).prop_map(Datum::Number).boxed()),
-            Kind::NumberOr(word) => {
+            KeyKind::Number => (0.1, (2..5u32).prop_map(Datum::Number).boxed()),
+            KeyKind::NumberOr(word) => {
                 let number = (2..5u32).prop_map(Datum::Number);
                 (0.1, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
             }
             // A name and an expression change no decision, and sizes are geometry.
-            Kind::Name | Kind::Size { .. } | Kind::Closure(_) => continue,
+            KeyKind::Name | KeyKind::Size { .. } | KeyKind::Closure(_) => continue,
         };
         let datum = proptest::option::weighted(often, datum);
         data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());

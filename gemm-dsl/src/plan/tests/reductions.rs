@@ -4,7 +4,7 @@ use crate::Family;
 use crate::ir::program::Array;
 use crate::ir::{Elem, Extent, Kernel, VerifiedProgram};
 use crate::plan::{Blocks, ReducePlan, Share};
-use crate::spec::{Datum, Kind, LaunchForm, Over, ReduceSpec, Spec, Table};
+use crate::spec::{Datum, KeyKind, LaunchForm, Over, ReduceSpec, Spec, Table};
 use proptest::option::weighted;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -19,17 +19,17 @@ fn plausible() -> impl Strategy<Value = ReduceSpec> {
     let mut data = Vec::new();
     for key in ReduceSpec::KEYS.iter().filter(|key| !GEOMETRY.contains(&key.name)) {
         let (often, datum) = match key.kind {
-            Kind::Flag => (0.5, Just(Datum::Flag).boxed()),
-            Kind::Word(words) => {
+            KeyKind::Flag => (0.5, Just(Datum::Flag).boxed()),
+            KeyKind::Word(words) => {
                 (0.6, select(words).prop_map(|word| Datum::Word(word.into())).boxed())
             }
-            Kind::Number => (0.4, (2..5u32).prop_map(Datum::Number).boxed()),
-            Kind::NumberOr(word) => {
+            KeyKind::Number => (0.4, (2..5u32).prop_map(Datum::Number).boxed()),
+            KeyKind::NumberOr(word) => {
                 let number = (2..5u32).prop_map(Datum::Number);
                 (0.4, prop_oneof![number, Just(Datum::Word(word.into()))].boxed())
             }
             // A name changes no decision, and what an expression is, nobody decides.
-            Kind::Name | Kind::Size { .. } | Kind::Closure(_) => continue,
+            KeyKind::Name | KeyKind::Size { .. } | KeyKind::Closure(_) => continue,
         };
         let datum = weighted(often, datum);
         data.push(datum.prop_map(|datum| datum.map(|datum| (key.name, datum))).boxed());

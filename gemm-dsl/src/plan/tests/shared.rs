@@ -1,7 +1,7 @@
 //! The sum of a block's shared memory, as a message tells it.
 
 use super::{message, plausible};
-use crate::spec::{SgemmSpec, Split, Tile};
+use crate::spec::{SgemmSpec, SplitK, Tile};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -32,7 +32,7 @@ fn too_large() -> impl Strategy<Value = SgemmSpec> {
         let spec = spec.tile(Tile::new(m, n, k)).slices(slices).products(products).pad_a(pad);
         match split {
             0 => spec,
-            1 => spec.split_k(Split::Auto),
+            1 => spec.split_k(SplitK::Auto),
             2 => spec.split_k(2),
             _ => spec.stream_k(true),
         }

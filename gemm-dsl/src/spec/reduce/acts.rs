@@ -1,14 +1,14 @@
 //! The reductions that some keys act on.
 
 use super::{Op, Over, ReduceSpec};
-use crate::spec::table::{ActsOn, Remedy};
+use crate::spec::table::{ActsOn, Suggestion};
 
 /// Reductions whose blocks combine their values in shared memory.
 pub(super) const SHARED_TREE: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.shuffle,
     rests_on: &["shuffle"],
     because: "`shuffle` replaces the shared-memory tree",
-    remedy: Remedy::Say("leave one of them out"),
+    suggestion: Suggestion::Say("leave one of them out"),
 };
 
 /// Reductions that have an operator of ours.
@@ -16,7 +16,7 @@ pub(super) const NO_FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_none(),
     rests_on: &["fold"],
     because: "`fold` says what is made of two values",
-    remedy: Remedy::Say("leave one of them out"),
+    suggestion: Suggestion::Say("leave one of them out"),
 };
 
 /// Reductions with a fold of the user's.
@@ -24,7 +24,7 @@ pub(super) const FOLD: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.fold.is_some(),
     rests_on: &["fold"],
     because: "the operators of `op` have identities of their own",
-    remedy: Remedy::Say("leave it out, or write a `fold`"),
+    suggestion: Suggestion::Say("leave it out, or write a `fold`"),
 };
 
 /// Reductions whose results are numbers.
@@ -32,7 +32,7 @@ pub(super) const NUMBERS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| !spec.operator().is_some_and(|op| op.is_index() || op.is_truth()),
     rests_on: &["op"],
     because: "its result is an index or a truth value",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions that keep indices or counts of elements.
@@ -40,7 +40,7 @@ pub(super) const INDICES: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::has_indices,
     rests_on: &["op"],
     because: "it keeps neither indices nor counts of elements",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Sums.
@@ -48,7 +48,7 @@ pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.operator() == Some(Op::Sum),
     rests_on: &["op"],
     because: "it is the rounding of sums that is made good",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions with many results.
@@ -56,7 +56,7 @@ pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
     rests_on: &["over"],
     because: "all threads fold the one result",
-    remedy: Remedy::Say("leave it out, or say what is folded by `over`"),
+    suggestion: Suggestion::Say("leave it out, or say what is folded by `over`"),
 };
 
 /// Reductions of tensors with more than one dimension.
@@ -64,7 +64,7 @@ pub(super) const DIMENSIONS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Rows | Over::Columns | Over::Middle),
     rests_on: &["over"],
     because: "there are no rows that may lie apart",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions of which several blocks may share a result.
@@ -72,7 +72,7 @@ pub(super) const SHARED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
     because: "the length of a segment is not known when it is launched",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions of which several blocks do.
@@ -82,7 +82,7 @@ pub(super) const SEVERAL: ActsOn<ReduceSpec> = ActsOn {
     },
     rests_on: &["over"],
     because: "one block folds a result where neither `blocks` nor `run` says more",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions whose threads may read vectors.
@@ -90,7 +90,7 @@ pub(super) const ALIGNED: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::Segments,
     rests_on: &["over"],
     because: "a segment begins anywhere",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions whose threads fold columns one by one.
@@ -98,7 +98,7 @@ pub(super) const COLUMNS: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| matches!(spec.over, Over::Columns | Over::Middle) && !spec.float4,
     rests_on: &["over"],
     because: "only of columns that are not read by vectors a thread folds several that lie apart",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };
 
 /// Reductions whose block folds one result in the end.
@@ -106,5 +106,5 @@ pub(super) const WHOLE_BLOCK: ActsOn<ReduceSpec> = ActsOn {
     includes: ReduceSpec::folds_by_blocks,
     rests_on: &["over"],
     because: "no block folds one result: a warp, or a part of one, shuffles, and columns are folded in a tree",
-    remedy: Remedy::Say("leave it out"),
+    suggestion: Suggestion::Say("leave it out"),
 };

@@ -1,11 +1,11 @@
 //! The values of keys: how each is written and read.
 
-use crate::expr::{Closure, Environment};
+use crate::expr::{Closure, ExprScope};
 
 /// What may follow a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum KeyKind {
     /// Nothing: the key itself is the statement.
     Flag,
     /// A number that fits in `u32`.
@@ -26,7 +26,7 @@ pub enum Kind {
     /// Any identifier.
     Name,
     /// An expression in an environment.
-    Closure(&'static Environment),
+    Closure(&'static ExprScope),
 }
 
 /// A value as it was written, before it has a type of its own.
@@ -46,9 +46,9 @@ pub enum Datum {
 }
 
 /// A type that a field of a spec can have.
-pub(crate) trait Value: Sized {
+pub(crate) trait KeyValue: Sized {
     /// How it is written.
-    const KIND: Kind;
+    const KIND: KeyKind;
     /// What each of its words means, if it is one of a few.
     const MEANINGS: &'static [&'static str] = &[];
     /// The DSL's text of the value.
@@ -65,8 +65,8 @@ pub(crate) trait Value: Sized {
     }
 }
 
-impl Value for bool {
-    const KIND: Kind = Kind::Flag;
+impl KeyValue for bool {
+    const KIND: KeyKind = KeyKind::Flag;
     fn text(&self) -> String {
         String::new()
     }
@@ -75,8 +75,8 @@ impl Value for bool {
     }
 }
 
-impl Value for u32 {
-    const KIND: Kind = Kind::Number;
+impl KeyValue for u32 {
+    const KIND: KeyKind = KeyKind::Number;
     fn text(&self) -> String {
         self.to_string()
     }
@@ -91,8 +91,8 @@ impl Value for u32 {
     }
 }
 
-impl Value for String {
-    const KIND: Kind = Kind::Name;
+impl KeyValue for String {
+    const KIND: KeyKind = KeyKind::Name;
     fn text(&self) -> String {
         self.clone()
     }
@@ -105,8 +105,8 @@ impl Value for String {
 }
 
 /// An absent value is never written.
-impl<T: Value> Value for Option<T> {
-    const KIND: Kind = T::KIND;
+impl<T: KeyValue> KeyValue for Option<T> {
+    const KIND: KeyKind = T::KIND;
     const MEANINGS: &'static [&'static str] = T::MEANINGS;
     fn text(&self) -> String {
         self.as_ref().map(T::text).unwrap_or_default()

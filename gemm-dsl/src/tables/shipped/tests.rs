@@ -109,7 +109,7 @@ fn what_has_a_plan_has_a_table_of_it() {
     assert!(works.len() > 1_500, "{}", works.len());
     for what in works {
         let table = tuned(&what).unwrap_or_else(|faults| panic!("`{what}`: {faults}"));
-        for row in table.rows() {
+        for row in table.rules() {
             // All that counts is kept, whatever the row.
             assert_eq!(row.spec.differs(&what), None, "{what}: {row}");
             assert_eq!(row.spec.name, None, "{what}");
@@ -129,7 +129,7 @@ fn expressions_are_kept_and_how_it_is_computed_is_not() {
         let how = what.clone().name("mine").block(64).items(2);
         let table = tuned(&what).expect("a table");
         assert_eq!(tuned(&how), Ok(table.clone()), "{line}");
-        for row in table.rows() {
+        for row in table.rules() {
             let spec = &row.spec;
             assert_eq!(
                 (&spec.map, &spec.finish, &spec.fold, &spec.identity),
@@ -162,9 +162,9 @@ fn each_row_is_chosen_by_some_shape_of_elements() {
                     continue;
                 };
                 let table = tuned(&what).expect("a table");
-                let mut chosen = vec![0; table.rows().len()];
+                let mut chosen = vec![0; table.rules().len()];
                 shapes.iter().for_each(|shape| chosen[choose(&table, *shape)] += 1);
-                for (row, times) in table.rows().iter().zip(chosen) {
+                for (row, times) in table.rules().iter().zip(chosen) {
                     assert!(times > 0, "op: {op}, type: {element}: {row}");
                 }
             }
@@ -183,7 +183,7 @@ fn vectors_are_of_shapes_that_have_some() {
             let mut vectors = 0;
             for shape in shapes(over) {
                 let along = if over == Over::Rows { shape[1] } else { shape[2] };
-                let is_vector = table.rows()[choose(&table, shape)].spec.float4;
+                let is_vector = table.rules()[choose(&table, shape)].spec.float4;
                 assert!(!is_vector || along.is_multiple_of(vector), "{what}: {shape:?}");
                 vectors += usize::from(is_vector);
             }
@@ -203,7 +203,7 @@ fn each_row_has_kernels() {
             "op: logsumexp, type: bf16",
         ] {
             let what = read(&format!("over: {over}, {line}")).expect("a line");
-            for row in tuned(&what).expect("a table").rows() {
+            for row in tuned(&what).expect("a table").rules() {
                 row.spec.program().unwrap_or_else(|faults| panic!("{row}: {faults}"));
             }
         }

@@ -13,8 +13,8 @@ fn word(format: Format, value: f32) -> u32 {
 
 fn dot(rules: Rules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
     let decoded = |value| format.decode(word(format, value));
-    let a: Vec<Operand> = terms.iter().map(|(a, _)| decoded(*a)).collect();
-    let b: Vec<Operand> = terms.iter().map(|(_, b)| decoded(*b)).collect();
+    let a: Vec<MmaOperand> = terms.iter().map(|(a, _)| decoded(*a)).collect();
+    let b: Vec<MmaOperand> = terms.iter().map(|(_, b)| decoded(*b)).collect();
     f32::from_bits(rules.dot(format, &a, &b, c.to_bits()))
 }
 
@@ -125,13 +125,13 @@ fn low_bits_of_a_tf32_do_not_count() {
     let [low, none] = [0x3f80_1fff, 0x7f80_1000].map(|word| Format::Tf32.decode(word));
     assert_eq!(low, Format::Tf32.decode(0x3f80_0000));
     // A NaN whose payload lies there alone is taken for an infinity.
-    assert_eq!(none, Operand::Infinite { negative: false });
-    assert_eq!(Format::Tf32.decode(0x7fc0_0000), Operand::Nan);
+    assert_eq!(none, MmaOperand::Infinite { negative: false });
+    assert_eq!(Format::Tf32.decode(0x7fc0_0000), MmaOperand::Nan);
 }
 
 #[test]
 fn architectures_have_their_rules() {
-    assert_eq!([70, 75, 79].map(Rules::of), [None; 3]);
-    assert_eq!([80, 86, 87, 89].map(Rules::of), [Some(Rules::SM_80); 4]);
-    assert_eq!([90, 100, 120].map(Rules::of), [Some(Rules::SM_90); 3]);
+    assert_eq!([70, 75, 79].map(Rules::for_arch), [None; 3]);
+    assert_eq!([80, 86, 87, 89].map(Rules::for_arch), [Some(Rules::SM_80); 4]);
+    assert_eq!([90, 100, 120].map(Rules::for_arch), [Some(Rules::SM_90); 3]);
 }

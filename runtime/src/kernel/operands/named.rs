@@ -1,7 +1,7 @@
 //! Operands by name.
 
 use super::sealed::{Give, GiveAll};
-use super::{Along, Beside, Given, Operands, OperandsFor, SgemmOperand, sealed};
+use super::{Along, Beside, EpilogueArg, Given, Operands, OperandsFor, sealed};
 use crate::error::{Error, Result};
 use crate::operand::Input;
 use std::fmt;
@@ -70,7 +70,7 @@ impl AnyOperand for f32 {}
 impl OperandsFor<ByName> for Named<'_> {}
 
 impl GiveAll for Named<'_> {
-    fn give_all(&self, operands: &[SgemmOperand]) -> Result<Beside<'_>> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> Result<Beside<'_>> {
         for (n, (name, _)) in self.0.iter().enumerate() {
             if operands.iter().all(|operand| operand.name != *name) {
                 let takes = operands.iter().map(ToString::to_string).collect();
@@ -96,7 +96,7 @@ impl GiveAll for Named<'_> {
 }
 
 /// Checks that an operand is a number, a vector or a matrix, as the kernel takes it.
-fn fits(operand: &SgemmOperand, given: &Given<'_>) -> Result<()> {
+fn fits(operand: &EpilogueArg, given: &Given<'_>) -> Result<()> {
     let (found, remedy) = match (operand.along, given) {
         (Along::Nothing, Given::Number(_))
         | (Along::N | Along::M, Given::Array(_, None))

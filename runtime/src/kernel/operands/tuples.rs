@@ -1,6 +1,6 @@
 //! Lists of operands: tuples of kinds, and tuples of what is given for them.
 
-use super::{Along, Beside, OperandFor, OperandKind, Operands, OperandsFor, SgemmOperand, sealed};
+use super::{Along, Beside, EpilogueArg, OperandFor, OperandKind, Operands, OperandsFor, sealed};
 use crate::error::Result;
 
 impl Operands for () {
@@ -14,7 +14,7 @@ impl sealed::Operands for () {
 impl OperandsFor<()> for () {}
 
 impl sealed::GiveAll for () {
-    fn give_all(&self, _: &[SgemmOperand]) -> Result<Beside<'_>> {
+    fn give_all(&self, _: &[EpilogueArg]) -> Result<Beside<'_>> {
         Ok(Beside::default())
     }
 }
@@ -37,7 +37,7 @@ macro_rules! lists {
         impl<$($kind, $given: OperandFor<$kind>,)*> OperandsFor<($($kind,)*)> for ($($given,)*) {}
 
         impl<$($given: sealed::Give,)*> sealed::GiveAll for ($($given,)*) {
-            fn give_all(&self, _: &[SgemmOperand]) -> Result<Beside<'_>> {
+            fn give_all(&self, _: &[EpilogueArg]) -> Result<Beside<'_>> {
                 let mut beside = Beside::default();
                 $(beside.push(self.$at.give());)*
                 Ok(beside)

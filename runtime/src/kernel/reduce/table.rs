@@ -46,7 +46,7 @@ impl<T, R> ReduceTable<T, R> {
         T: Elements,
         R: Elements,
     {
-        for row in table.rows() {
+        for row in table.rules() {
             check::<T, R>(&row.spec)?;
         }
         Ok(Self::checked(table.clone()))
@@ -170,6 +170,6 @@ impl<T, R> ReduceTable<T, R> {
 
 /// A spec of what the rows compute.
 fn work(read: &Read<ReduceSpec>) -> &ReduceSpec {
-    let Some(row) = read.table.rows().first() else { unreachable!("a table has a row") };
+    let Some(row) = read.table.rules().first() else { unreachable!("a table has a row") };
     &row.spec
 }

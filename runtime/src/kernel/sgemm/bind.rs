@@ -7,8 +7,8 @@ use crate::launch::Bound;
 use crate::operand::Resolved;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::VECTOR_BYTES;
-use gemm_dsl::spec::{Along, Layout, SgemmOperand};
-use gemm_dsl::tables::{SgemmShape, lines_take_vectors};
+use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout};
+use gemm_dsl::tables::{SgemmShape, Strided, lines_take_vectors};
 
 /// An extent with its name.
 pub(super) type NamedExtent = (&'static str, u64);
@@ -25,7 +25,9 @@ pub(super) fn shape_of<B: Backend>(
     let shapes = [shape(a), shape(b), shape(c)];
     // A packed column lies both ways, and is read as one line.
     let is_column = |shape: &Shape| shape.rows > 1 && shape.cols == 1 && shape.row_stride == 1;
-    let layout = Layout::of([shapes[0], shapes[1]].map(|s| s.lies_in_columns() || is_column(&s)));
+    let layout = GemmLayout::from_columns(
+        [shapes[0], shapes[1]].map(|s| s.lies_in_columns() || is_column(&s)),
+    );
     let of = SgemmShape::from(size)
         .batch(shapes[2].batch().count as u64)
         .layout(layout)
@@ -44,11 +46,17 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) 
     match place {
         Place::One { address, .. } => {
             on_16_bytes(address.bytes())
-                && lines_take_vectors((lines, pitch), (count as u64, distance as u64))
+                && lines_take_vectors(
+                    Strided { count: lines, stride: pitch },
+                    Strided { count: count as u64, stride: distance as u64 },
+                )
         }
         Place::List(list) => {
             list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
-                && lines_take_vectors((lines, pitch), (1, 0))
+                && lines_take_vectors(
+                    Strided { count: lines, stride: pitch },
+                    Strided { count: 1, stride: 0 },
+                )
         }
     }
 }
@@ -131,7 +139,7 @@ pub(super) fn bind<'n, B: Backend>(
 
 /// Checks that an operand beside A and B has the elements that the kernel reads of it.
 pub(super) fn bind_beside<'n, B: Backend>(
-    operand: &'n SgemmOperand,
+    operand: &'n EpilogueArg,
     array: &'n Resolved<'_, B>,
     (m, n): (u64, u64),
     (products, fits): (Option<usize>, bool),

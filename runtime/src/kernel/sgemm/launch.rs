@@ -14,7 +14,7 @@ use crate::planes::Planes;
 use crate::program::Prepared;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
-use gemm_dsl::spec::{SgemmOperand, SgemmSpec};
+use gemm_dsl::spec::{EpilogueArg, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::Arc;
 
@@ -54,14 +54,14 @@ pub(crate) fn extents(
 /// What chooses the kernel of a product once it is known how large the matrices are and how they lie.
 pub(crate) trait Chooses {
     /// What the caller gives beside the matrices, whichever kernel it is.
-    fn operands(&self) -> &[SgemmOperand];
+    fn operands(&self) -> &[EpilogueArg];
 
     /// The line of the kernel.
     fn line(&self, problem: &SgemmProblem) -> Result<&str>;
 }
 
 impl Chooses for Read<SgemmSpec> {
-    fn operands(&self) -> &[SgemmOperand] {
+    fn operands(&self) -> &[EpilogueArg] {
         &self.operands
     }
 
@@ -85,7 +85,7 @@ impl<'a> Program<'a> {
     }
 
     /// What the caller gives beside the matrices.
-    fn operands(&self) -> &[SgemmOperand] {
+    fn operands(&self) -> &[EpilogueArg] {
         match self {
             Self::One(program) => &program.operands,
             Self::Of(chooses) => chooses.operands(),

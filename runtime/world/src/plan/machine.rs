@@ -4,7 +4,7 @@ mod rates;
 
 pub use rates::{Rate, Splits};
 
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::GemmLayout;
 
 /// GPUs and what connects them, as far as it is known how long a schedule takes on them.
 ///
@@ -37,7 +37,7 @@ pub struct Machine {
     /// memory of its own, which is given back when all exchanges are done.
     pub staging: bool,
     /// How A and B are stored, which says between which rows something lies.
-    pub layout: Layout,
+    pub layout: GemmLayout,
 }
 
 /// How fast a GPU is.
@@ -208,7 +208,7 @@ impl Machine {
             lost: 1.0,
             hosts: None,
             staging: false,
-            layout: Layout::Nn,
+            layout: GemmLayout::Nn,
         }
     }
 }

@@ -185,7 +185,7 @@ impl Exchange {
 
 impl Factor {
     /// Whether the transpose of it is stored, as a kernel's `layout` says.
-    pub fn is_transposed(self, distribution: spec::Layout) -> bool {
+    pub fn is_transposed(self, distribution: spec::GemmLayout) -> bool {
         match self {
             Self::A => distribution.transposes_a(),
             Self::B => distribution.transposes_b(),

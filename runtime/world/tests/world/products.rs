@@ -229,7 +229,7 @@ fn tables_have_the_same_bits_on_any_number_of_ranks() {
     for round in 0..40 {
         let [m, n, k] = [0; 3].map(|_| rng.usize(1..48));
         let (a, b) = (sampling::numbers(&mut rng, m * k), sampling::numbers(&mut rng, k * n));
-        let lies = spec::Layout::ALL[round % 4];
+        let lies = spec::GemmLayout::ALL[round % 4];
         let [a, b] = sampling::transposition(lies, &a, &b, (m, n, k));
         let mut first: Option<Vec<u32>> = None;
         for ranks in [1, 2, 3, 5] {
@@ -289,7 +289,7 @@ fn ranks_that_would_choose_otherwise_are_at_odds() {
 #[test]
 fn matrices_that_are_stored_otherwise_are_told() {
     let product = |line: &str,
-                   lies: Option<spec::Layout>,
+                   lies: Option<spec::GemmLayout>,
                    a: Distribution,
                    b: Distribution,
                    by_terms: bool| {
@@ -325,7 +325,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
     let error = product(NT, None, a.clone(), b.clone(), true);
     assert!(error.contains("B, whose transpose is stored (`layout`), its columns"), "{error}");
     for by_terms in [false, true] {
-        let error = product(NT, Some(spec::Layout::Tn), a.clone(), b.t(), by_terms);
+        let error = product(NT, Some(spec::GemmLayout::Tn), a.clone(), b.t(), by_terms);
         assert!(error.contains("stored as `tn`") && error.contains("stored as `nt`"), "{error}");
     }
     // What is cut within a range.
@@ -342,7 +342,7 @@ fn matrices_that_are_stored_otherwise_are_told() {
         let (a, b) =
             (rank.alloc(&Distribution::rows(8, 8))?, rank.alloc(&Distribution::rows(8, 8))?);
         let mut c = rank.alloc(&Distribution::rows(8, 8))?;
-        let lies = [spec::Layout::Nn, spec::Layout::Nt][rank.number()];
+        let lies = [spec::GemmLayout::Nn, spec::GemmLayout::Nt][rank.number()];
         let made = table.on(rank).layout(lies).launch(&a, &b, &mut c);
         Ok(made.expect_err("they are at odds").to_string())
     });
@@ -356,14 +356,14 @@ fn parts_that_lie_apart_are_refused_as_they_are_stored() {
     const LINE: &str = "tile: 16x16x8, thread: 2x2, slices: 2";
     let (m, n, k) = (32, 48, 8);
     for (lies, of_c, is_refused) in [
-        (spec::Layout::Nn, Distribution::rows(m, n), false),
-        (spec::Layout::Nt, Distribution::rows(m, n), false),
-        (spec::Layout::Tn, Distribution::rows(m, n), true),
-        (spec::Layout::Tt, Distribution::rows(m, n), true),
-        (spec::Layout::Nn, Distribution::cols(m, n), true),
-        (spec::Layout::Nt, Distribution::cols(m, n), false),
-        (spec::Layout::Tn, Distribution::cols(m, n), true),
-        (spec::Layout::Tt, Distribution::cols(m, n), false),
+        (spec::GemmLayout::Nn, Distribution::rows(m, n), false),
+        (spec::GemmLayout::Nt, Distribution::rows(m, n), false),
+        (spec::GemmLayout::Tn, Distribution::rows(m, n), true),
+        (spec::GemmLayout::Tt, Distribution::rows(m, n), true),
+        (spec::GemmLayout::Nn, Distribution::cols(m, n), true),
+        (spec::GemmLayout::Nt, Distribution::cols(m, n), false),
+        (spec::GemmLayout::Tn, Distribution::cols(m, n), true),
+        (spec::GemmLayout::Tt, Distribution::cols(m, n), false),
     ] {
         let line: SgemmSpec = LINE.parse().expect("a line");
         let kernel = SgemmKernel::new(line.for_matrices(lies, false)).expect("a kernel");

@@ -89,13 +89,13 @@ fn transpose(elements: &[f32], rows: usize, cols: usize) -> Vec<f32> {
 pub fn lying(rng: &mut Rng, line: &str) -> SgemmSpec {
     let spec: SgemmSpec = line.parse().expect("a line");
     let pitched = spec.pitched;
-    spec.for_matrices(*rng.choice(spec::Layout::ALL).expect("there are some"), pitched)
+    spec.for_matrices(*rng.choice(spec::GemmLayout::ALL).expect("there are some"), pitched)
 }
 
 /// How the matrices of a product are dealt out that are stored so.
 pub fn distributions(
     rng: &mut Rng,
-    lies: spec::Layout,
+    lies: spec::GemmLayout,
     (m, n, k): (usize, usize, usize),
     ranks: usize,
 ) -> [Distribution; 3] {
@@ -106,7 +106,7 @@ pub fn distributions(
 
 /// A and B as they are stored.
 pub fn transposition(
-    lies: spec::Layout,
+    lies: spec::GemmLayout,
     a: &[f32],
     b: &[f32],
     (m, n, k): (usize, usize, usize),

@@ -1,7 +1,7 @@
 //! An epilogue as a kernel of its own, as one would write it who has cuBLAS for the product.
 
 use gemm_dsl::expr::{Block, Closure, Function, Node, NodeKind, Unary};
-use gemm_dsl::spec::{Along, SgemmOperand};
+use gemm_dsl::spec::{Along, EpilogueArg};
 use std::fmt::Write as _;
 
 /// The functions of the language that CUDA C lacks.
@@ -22,7 +22,7 @@ __device__ __forceinline__ float gelu_tanh(float x) {
 pub(super) fn source(
     name: &str,
     closure: &Closure,
-    operands: &[SgemmOperand],
+    operands: &[EpilogueArg],
     sums_apart: bool,
     width: u32,
 ) -> String {
@@ -222,7 +222,7 @@ mod tests {
             return;
         }
         for function in EPILOGUE.functions() {
-            let row = function.row();
+            let row = function.info();
             let operands = match row.name {
                 "f32" => "col".to_owned(),
                 _ => vec!["acc"; row.operands.len()].join(", "),

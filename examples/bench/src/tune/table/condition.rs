@@ -1,7 +1,7 @@
 //! Conditions of a table's rows: quantities of a product, and where they are cut.
 
-use gemm_dsl::spec::{Layout, SgemmSpec};
-use gemm_dsl::tables::{SgemmProblem, Tabled};
+use gemm_dsl::spec::{GemmLayout, SgemmSpec};
+use gemm_dsl::tables::{SgemmProblem, TableFamily};
 use std::fmt;
 
 /// A quantity that a condition compares.
@@ -22,7 +22,7 @@ pub enum Feature {
     /// Whether rows begin on 16 bytes: 1, or else 0.
     Aligned,
     /// Whether matrices lie so: 1, or else 0.
-    Lies(Layout),
+    Lies(GemmLayout),
     /// Whether A lies along K: 1, or else 0.
     AlongA,
     /// Whether B does.
@@ -37,7 +37,7 @@ impl Feature {
         let plain =
             [Self::M, Self::N, Self::K, Self::Shorter, Self::Longer, Self::Area, Self::Aligned];
         let lie = [Self::AlongA, Self::AlongB].into_iter();
-        let lie = lie.chain(Layout::ALL.iter().map(|layout| Self::Lies(*layout)));
+        let lie = lie.chain(GemmLayout::ALL.iter().map(|layout| Self::Lies(*layout)));
         let waves = tiles.into_iter().map(|(m, n)| Self::Waves(m, n));
         plain.into_iter().chain(lie).chain(waves).collect()
     }
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(aligned.parts(), ["aligned"]);
         let along = Condition::default().and(test(Feature::AlongA, 0.0), false);
         assert_eq!(along.text(), "nn || nt");
-        let both = along.and(test(Feature::Lies(Layout::Nt), 0.0), true);
+        let both = along.and(test(Feature::Lies(GemmLayout::Nt), 0.0), true);
         assert_eq!(both.text(), "(nn || nt) && !nt");
         assert_eq!(Condition::default().text(), "else");
     }
@@ -237,8 +237,8 @@ mod tests {
             shape: SgemmShape::from((m, n, k)).layout(layout),
             target: Target { arch: 90, sms: 132 },
         };
-        let low = problem(12, 40, 64, Layout::Nt);
-        let high = problem(1000, 3999, 4095, Layout::Tn);
+        let low = problem(12, 40, 64, GemmLayout::Nt);
+        let high = problem(1000, 3999, 4095, GemmLayout::Tn);
         for feature in Feature::all([(64, 128), (16, 16)]) {
             let (a, b) = (feature.value(&low), feature.value(&high));
             let most = if a == b { a } else { feature.between(a.min(b), a.max(b)) };

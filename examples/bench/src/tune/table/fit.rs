@@ -50,11 +50,11 @@ impl First {
         if class > granted {
             return Err(format!("its rows are of accuracy `{class}`. Add --accuracy {class}"));
         }
-        let row = |row: &tables::Row<SgemmSpec>| {
+        let row = |row: &tables::Rule<SgemmSpec>| {
             let when = row.when.as_ref()?.to_string();
             Some(Rule { when, line: row.spec.to_string() })
         };
-        Ok(Self { rows: table.rows().iter().filter_map(row).collect(), table: Some(table) })
+        Ok(Self { rows: table.rules().iter().filter_map(row).collect(), table: Some(table) })
     }
 
     /// How many there are.
@@ -216,7 +216,7 @@ fn slower(
     let of = samples.shapes[shape];
     let problem = SgemmProblem { shape: of.of_table(), target: samples.target };
     let row = table.choose(&problem).map_err(|error| error.to_string())?;
-    let line = table.rows()[row].spec.to_string();
+    let line = table.rules()[row].spec.to_string();
     let known = samples.lines.iter().position(|known| *known == line);
     let known = known.ok_or_else(|| format!("`{line}` is chosen for {of}, and was not timed"))?;
     Ok(samples.slower[shape][known].exp())

@@ -8,7 +8,7 @@ use crate::grid::arena;
 use crate::grid::options::{Shapes, accuracy};
 use crate::grid::shapes::{self, GemmShape};
 use crate::tune::options::seconds;
-use gemm_dsl::spec::{Accuracy, Layout, SgemmSpec};
+use gemm_dsl::spec::{Accuracy, GemmLayout, SgemmSpec};
 use std::path::PathBuf;
 
 /// What makes a table.
@@ -117,9 +117,9 @@ impl TableOptions {
             (Some(path), true) => TimesFile::open(path)?.shapes().to_vec(),
             _ => self.shapes.all(),
         };
-        for drawn in shapes::random(seed, self.random, &[Layout::Nn]) {
+        for drawn in shapes::random(seed, self.random, &[GemmLayout::Nn]) {
             let layouts = match self.shapes.layouts() {
-                [] => Layout::ALL,
+                [] => GemmLayout::ALL,
                 given => given,
             };
             shapes.extend(layouts.iter().map(|&layout| GemmShape { layout, ..drawn }));
@@ -162,14 +162,14 @@ mod tests {
         assert_eq!(drawn.shapes.len(), 4 + 40);
         let of_tt = of("--random 10 --layout tt --only 3x4x5");
         assert_eq!(of_tt.shapes.len(), 11);
-        assert!(of_tt.shapes.iter().all(|shape| shape.layout == Layout::Tt));
+        assert!(of_tt.shapes.iter().all(|shape| shape.layout == GemmLayout::Tt));
         let lines = dir.path().join("lines");
         std::fs::write(&lines, "tile: 8x8x8\n").expect("written");
         assert_eq!(of(&format!("--lines {}", lines.display())).lines.len(), 1);
         let times = dir.path().join("times");
         let head = Head { device: "it".to_owned(), arch: 90, sms: 132 };
         let mut known = TimesFile::go_on(&times, head).expect("a file");
-        let shape = GemmShape { size: Size::new(3, 4, 5), layout: Layout::Tn };
+        let shape = GemmShape { size: Size::new(3, 4, 5), layout: GemmLayout::Tn };
         known.add(shape, "block: 8x8", Time::Us(1.0)).expect("written");
         assert_eq!(of(&format!("--times {} --again", times.display())).shapes, [shape]);
         let emulated = |line: &str| {

@@ -3,7 +3,7 @@
 
 use crate::cli::{Failure, named};
 use crate::grid::shapes::GemmShape;
-use gemm_dsl::spec::Layout;
+use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::Target;
 use gemm_reference::product::Size;
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,8 @@ impl TimesFile {
             let entry: Result<TimesEntry, String> =
                 serde_json::from_str(line).map_err(|error| error.to_string());
             let read = entry.and_then(|entry| {
-                let layout: Layout = entry.layout.parse().map_err(|_| "no layout".to_owned())?;
+                let layout: GemmLayout =
+                    entry.layout.parse().map_err(|_| "no layout".to_owned())?;
                 let extents = [entry.m, entry.n, entry.k];
                 if let Some(extent) = extents.iter().find(|extent| !(1..=MOST).contains(*extent)) {
                     return Err(format!("{extent} is no extent"));
@@ -252,7 +253,7 @@ mod tests {
     fn a_run_goes_on_where_another_one_ended() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("times");
-        let shape = |m| GemmShape { size: Size::new(m, 3, 4), layout: Layout::Nt };
+        let shape = |m| GemmShape { size: Size::new(m, 3, 4), layout: GemmLayout::Nt };
         let mut times = TimesFile::go_on(&path, head()).expect("a new file");
         times.add(shape(1), "tile: 8x8x8", Time::Us(1.25)).expect("added");
         times.add(shape(2), CUBLAS, Time::SlowUs(7.0)).expect("added");

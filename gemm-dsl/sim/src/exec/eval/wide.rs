@@ -10,7 +10,7 @@ use crate::lower::code::{Convert, Number, Wide};
 use crate::mask::{WARP, lanes_of, mask_where};
 use crate::observe::{AccessKind, BoxedTrap, trap};
 use gemm_dsl::ir::Ty;
-use gemm_dsl::target::intrinsic::Float;
+use gemm_dsl::target::intrinsic::CanonicalFloat;
 
 impl Machine<'_> {
     /// A value of 8 bytes per lane.

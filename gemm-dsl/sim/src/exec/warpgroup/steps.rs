@@ -1,7 +1,7 @@
 //! What the warps of a warpgroup execute together: one sequence, to which the first that comes adds.
 
 use super::WARPS;
-use gemm_dsl::target::tensor_core::Operand;
+use gemm_dsl::target::tensor_core::MmaOperand;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -16,8 +16,8 @@ pub(crate) struct WarpgroupStep {
 /// The operands of a matrix instruction, row by row.
 #[derive(Debug)]
 pub(crate) struct OperandTiles {
-    pub(crate) a: Vec<Operand>,
-    pub(crate) b: Vec<Operand>,
+    pub(crate) a: Vec<MmaOperand>,
+    pub(crate) b: Vec<MmaOperand>,
 }
 
 #[derive(Debug, Default)]

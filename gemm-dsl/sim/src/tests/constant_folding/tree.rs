@@ -80,7 +80,7 @@ impl Tree {
             3 if elem.is_float() => {
                 use Intrinsic::{Abs, Floor, Fma, Maximum, Minimum, RoundEven, Sqrt};
                 let f = random.of(&[Fma, Maximum, Minimum, Abs, Sqrt, Floor, RoundEven]);
-                let operands = (0..f.row().arity).map(|_| Self::grow(elem, below, random));
+                let operands = (0..f.info().arity).map(|_| Self::grow(elem, below, random));
                 Tree::Call(f, operands.collect())
             }
             _ => Self::operator(elem, random, |r| Self::grow(elem, below, r)),

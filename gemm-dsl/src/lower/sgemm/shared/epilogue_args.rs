@@ -7,14 +7,14 @@ use crate::ir::{
     Access, BufferId, Elem, Expr, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, joined,
 };
 use crate::plan::SgemmPlan;
-use crate::spec::{Along, SgemmOperand, SgemmSpec, Slot};
+use crate::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
 /// What is read beside the sums, as far as a thread has read it: the spec's operands in their order, then C.
 #[derive(Clone)]
-pub(crate) struct EpilogueArgs(Vec<EpilogueArg>);
+pub(crate) struct EpilogueArgs(Vec<DeclaredArg>);
 
 #[derive(Clone)]
-struct EpilogueArg {
+struct DeclaredArg {
     name: String,
     /// What a thread's own part of it is called.
     own: String,
@@ -68,17 +68,17 @@ impl EpilogueArgs {
         let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() == 4);
         let declared = spec.operands().into_iter().map(|operand| {
             let (value, own) = match operand.slot {
-                Slot::Number(nth) => {
+                ArgSlot::Number(nth) => {
                     let number = b.scalar(&operand.name, Ty::F32, Source::Argument(nth));
                     b.named_by_user();
                     (ArgSource::Number(number), String::new())
                 }
-                Slot::Array(nth) => {
+                ArgSlot::Array(nth) => {
                     let value = array(b, plan, problem, &operand, vectors);
                     (value, called("own", &operand.name, nth))
                 }
             };
-            EpilogueArg { name: operand.name.into_owned(), own, value }
+            DeclaredArg { name: operand.name.into_owned(), own, value }
         });
         let mut operands = Self(declared.collect());
         if spec.reads_c() {
@@ -89,7 +89,7 @@ impl EpilogueArgs {
             };
             let when = beta.map(|beta| Expr::from(beta).differs(Expr::F32(0.0)));
             let value = ArgSource::Element(problem.c(), when);
-            operands.0.push(EpilogueArg { name: C.into(), own: "own_c".into(), value });
+            operands.0.push(DeclaredArg { name: C.into(), own: "own_c".into(), value });
         }
         operands
     }
@@ -163,7 +163,7 @@ impl EpilogueArgs {
             let own = b.let_(own, value).into();
             if vector { ArgValue::Lanes(own) } else { ArgValue::Same(own) }
         };
-        let each = self.0.iter().map(|EpilogueArg { own, value, .. }| match value {
+        let each = self.0.iter().map(|DeclaredArg { own, value, .. }| match value {
             ArgSource::Number(number) => ArgValue::Same((*number).into()),
             ArgSource::OfRow(value) => ArgValue::Same(value.clone()),
             ArgSource::Kept(kept) => ArgValue::Kept(*kept),
@@ -219,10 +219,10 @@ fn array(
     b: &mut KernelBuilder,
     plan: &SgemmPlan,
     problem: &GemmProblem,
-    operand: &SgemmOperand,
+    operand: &EpilogueArg,
     vectors: bool,
 ) -> ArgSource {
-    let Slot::Array(nth) = operand.slot else { unreachable!("declare: a number is no array") };
+    let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: a number is no array") };
     let (name, of) = (&*operand.name, Operand::Input(nth));
     let memory = b.global(name, Elem::F32, of);
     b.named_by_user();

@@ -6,7 +6,7 @@ use crate::expr::Lowered;
 use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
 use crate::lower::sgemm::shared::epilogue_args::{ArgIndex, C, Element, EpilogueArgs, LoadedArgs};
 use crate::plan::SgemmPlan;
-use crate::spec::{Named, SgemmSpec};
+use crate::spec::{EpilogueInput, SgemmSpec};
 
 /// What becomes of a sum before it is stored.
 pub(crate) struct EpilogueExpression<'p> {
@@ -49,8 +49,8 @@ impl<'p> EpilogueExpression<'p> {
         });
         let closure = plan.epilogue().map(|epilogue| {
             let taken = epilogue.named().map(|(param, named)| match named {
-                Named::Output => operands.nth(C),
-                Named::Operand(_) => operands.nth(&param.name),
+                EpilogueInput::Output => operands.nth(C),
+                EpilogueInput::Operand(_) => operands.nth(&param.name),
             });
             (epilogue.closure().lower(b), taken.collect())
         });

@@ -1,24 +1,24 @@
 //! What can be wrong with a matrix product.
 
 use crate::error::SpecError;
-use crate::expr::Param;
+use crate::expr::ClosureParam;
 
 pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
     SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
 }
 
-pub(crate) fn name_of_matrix(param: &Param) -> SpecError {
+pub(crate) fn name_of_matrix(param: &ClosureParam) -> SpecError {
     let name = &param.name;
     let message =
         format!("`{name}` is a matrix of the product; use another name, as `{name}_value`");
-    SpecError::at_tokens("epilogue", (param.at.first, param.at.last), message)
+    SpecError::at_tokens("epilogue", param.at, message)
 }
 
-pub(crate) fn name_of_factor(param: &Param) -> SpecError {
+pub(crate) fn name_of_factor(param: &ClosureParam) -> SpecError {
     let name = &param.name;
     SpecError::at_tokens(
         "epilogue",
-        (param.at.first, param.at.last),
+        param.at,
         format!(
             "`{name}` is a factor that a `scaled` product takes by itself, and the sum is scaled already; \
              use another name, or leave `scaled` out"

@@ -4,11 +4,11 @@ mod messages;
 
 use crate::plan::Faults;
 use crate::plan::sgemm::operand::{Axis, shared_axes};
-use crate::spec::{Arith, Fragment, Layout, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Arith, Fragment, GemmLayout, Order, Rect, SgemmSpec, Tile};
 use crate::target::arch::WARP;
 
 pub(crate) fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
-    let acts = !spec.transpose || spec.layout != Layout::Tn;
+    let acts = !spec.transpose || spec.layout != GemmLayout::Tn;
     faults.require(acts, messages::transpose_of_nothing);
 }
 

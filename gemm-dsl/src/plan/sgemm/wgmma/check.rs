@@ -9,7 +9,7 @@ use crate::plan::Faults;
 use crate::plan::sgemm::mma;
 use crate::plan::sgemm::occupancy::{self, resident_blocks, resident_shared, resident_threads};
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
+use crate::spec::{Copies, Rect, SgemmSpec, SplitK, Tile};
 use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
 
 /// Keys of how other kernels bring their tiles, or share them.
@@ -62,7 +62,7 @@ pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         let most = CLUSTER_BLOCKS;
         let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
         faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile, most));
-        let alone = spec.split_k == Split::Ranges(1);
+        let alone = spec.split_k == SplitK::Ranges(1);
         faults.require(alone, messages::ranges_of_cluster);
     }
     let Some(format) = spec.arith.format() else { return };

@@ -1,7 +1,7 @@
 //! Machines for what a kernel computes, and for how its matrices are stored.
 
 use crate::plan::*;
-use gemm_dsl::spec::{Layout as Lies, SgemmSpec};
+use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
 
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 

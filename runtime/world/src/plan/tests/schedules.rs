@@ -4,7 +4,7 @@ use super::case;
 use super::run::is_right;
 use crate::plan::Strategy;
 use crate::plan::*;
-use gemm_dsl::spec::Layout as Lies;
+use gemm_dsl::spec::GemmLayout as Lies;
 use proptest::prelude::*;
 
 proptest! {

@@ -4,7 +4,7 @@ use super::*;
 use crate::grid::shapes;
 use crate::tune::table::times::{CUBLAS, Head, Time, TimesFile};
 use crate::tune::table::tree::Tree;
-use gemm_dsl::spec::{Accuracy, Layout};
+use gemm_dsl::spec::{Accuracy, GemmLayout};
 use std::collections::BTreeSet;
 
 /// Lines that are told apart by their tile.
@@ -20,7 +20,7 @@ fn limits(rows: usize) -> TreeLimits {
 }
 
 /// The grid and drawn shapes, with the times that something says of each shape and number of a tile.
-fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&GemmShape, usize) -> f64) -> TimesFile {
+fn times(drawn: usize, layouts: &[GemmLayout], us: impl Fn(&GemmShape, usize) -> f64) -> TimesFile {
     let mut times = TimesFile::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
     let grid = shapes::grid().into_iter().filter(|shape| layouts.contains(&shape.layout));
     for shape in grid.chain(shapes::random(5, drawn, layouts)) {
@@ -36,7 +36,7 @@ fn times(drawn: usize, layouts: &[Layout], us: impl Fn(&GemmShape, usize) -> f64
 fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
     let target = tables::Target { arch: 90, sms: 132 };
     let row = table.choose(&SgemmProblem { shape: shape.of_table(), target }).expect("in range");
-    let tile = table.rows()[row].spec.tile.expect("a tile").to_string();
+    let tile = table.rules()[row].spec.tile.expect("a tile").to_string();
     TILES.iter().position(|known| *known == tile).expect("one of them")
 }
 
@@ -44,7 +44,7 @@ fn best(table: &KernelTable<SgemmSpec>, shape: &GemmShape) -> usize {
 /// long again.
 fn known(text: &str, drawn: usize) -> (KernelTable<SgemmSpec>, TimesFile) {
     let table = read(text).expect(text);
-    let times = times(drawn, &[Layout::Nn], |shape, number| {
+    let times = times(drawn, &[GemmLayout::Nn], |shape, number| {
         let is_best = best(&table, shape) == number;
         shape.size.bytes() * if is_best { 1.0 } else { 1.5 }
     });
@@ -66,7 +66,7 @@ fn a_known_table_is_recovered() {
         let regret = regret(&fitted, &samples).expect("all are timed");
         // A shape of its own side of a cut may be left out.
         assert!(regret.mean < 1.005, "{text}:\n{fitted}\n{regret:?}");
-        let fresh = shapes::random(99, 1000, &[Layout::Nn]);
+        let fresh = shapes::random(99, 1000, &[GemmLayout::Nn]);
         let same = fresh.iter().filter(|shape| best(&fitted, shape) == best(&table, shape));
         assert!(same.count() >= 950, "{text}:\n{fitted}");
         assert!(rows.len() <= 6, "{text}:\n{fitted}");
@@ -76,7 +76,7 @@ fn a_known_table_is_recovered() {
 #[test]
 fn what_differs_by_less_than_two_percent_is_one_row() {
     let of = |factor: f64| {
-        let times = times(0, &[Layout::Nn], |shape, number| {
+        let times = times(0, &[GemmLayout::Nn], |shape, number| {
             let is_best = number == usize::from(shape.size.k > 1000);
             if is_best { 1.0 } else { factor }
         });
@@ -88,7 +88,7 @@ fn what_differs_by_less_than_two_percent_is_one_row() {
 /// Times without any order, which no table can hold.
 fn disorder(seed: u64) -> TimesFile {
     let random = std::cell::RefCell::new(fastrand::Rng::with_seed(seed));
-    times(60, Layout::ALL, |_, _| 1.0 + 3.0 * random.borrow_mut().f64())
+    times(60, GemmLayout::ALL, |_, _| 1.0 + 3.0 * random.borrow_mut().f64())
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_shape_chooses_what_was_fitted() {
                         let shape = samples.shapes[shape].of_table();
                         let problem = SgemmProblem { shape, target: samples.target };
                         let row = table.choose(&problem).expect("in range");
-                        assert_eq!(table.rows()[row].spec.to_string(), samples.lines[line]);
+                        assert_eq!(table.rules()[row].spec.to_string(), samples.lines[line]);
                         chosen.insert(row);
                     }
                 }
@@ -148,8 +148,9 @@ fn what_was_not_timed_is_not_chosen() {
     }
     let samples = FitSamples::new(&times, Accuracy::Ieee);
     let table = read(&super::text(&rows(&samples, &limits(10)))).expect("a table");
-    let short =
-        shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn && shape.size.k == 64);
+    let short = shapes::grid()
+        .into_iter()
+        .filter(|shape| shape.layout == GemmLayout::Nn && shape.size.k == 64);
     assert!(short.into_iter().all(|shape| best(&table, &shape) != 0));
 }
 
@@ -237,7 +238,7 @@ fn what_is_behind_cublas_counts_twice() {
     // The second tile is better by a little at most shapes, and at few others much worse than cuBLAS.
     let of = |cublas: Option<f64>| {
         let worse = |shape: &GemmShape| shape.size.m == 4096 && shape.size.k == 64;
-        let mut times = times(0, &[Layout::Nn], |shape, number| match number {
+        let mut times = times(0, &[GemmLayout::Nn], |shape, number| match number {
             0 => 1.0,
             1 if worse(shape) => 1.3,
             1 => 0.99,
@@ -261,10 +262,10 @@ mod written;
 
 #[test]
 fn the_macro_takes_what_is_written() {
-    let times = times(40, Layout::ALL, |shape, number| {
+    let times = times(40, GemmLayout::ALL, |shape, number| {
         let wanted: usize = match (shape.layout, shape.size.m.min(shape.size.n), shape.size.k) {
             (_, ..=8, _) => 0,
-            (Layout::Nn | Layout::Tt, _, 1024..) => 1,
+            (GemmLayout::Nn | GemmLayout::Tt, _, 1024..) => 1,
             (_, ..=500, _) => 2,
             _ => 3,
         };
@@ -286,7 +287,7 @@ fn the_macro_takes_what_is_written() {
 fn a_table_grants_what_its_rows_need() {
     let emulated = "tile: 64x64x64, arith: bf16x6, mma: wgmma";
     let mut times = TimesFile::new(Head { device: "it".to_owned(), arch: 90, sms: 132 });
-    for shape in shapes::grid().into_iter().filter(|shape| shape.layout == Layout::Nn) {
+    for shape in shapes::grid().into_iter().filter(|shape| shape.layout == GemmLayout::Nn) {
         let is_large = shape.size.m > 64;
         times
             .add(shape, "tile: 8x8x8", Time::Us(if is_large { 9.0 } else { 1.0 }))

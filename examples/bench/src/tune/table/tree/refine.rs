@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::grid::shapes::GemmShape;
     use crate::tune::table::condition::Feature;
-    use gemm_dsl::spec::Layout;
+    use gemm_dsl::spec::GemmLayout;
     use gemm_dsl::tables::Target;
     use gemm_reference::product::Size;
     use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ mod tests {
     /// One line for k of at most 32, another one for more; m says nothing.
     fn samples() -> FitSamples {
         let ks = [4, 8, 16, 32, 64, 128, 256, 512];
-        let shape = |k| GemmShape { size: Size::new(5, 5, k), layout: Layout::Nn };
+        let shape = |k| GemmShape { size: Size::new(5, 5, k), layout: GemmLayout::Nn };
         let cost: Vec<Vec<f64>> =
             ks.iter().map(|&k| if k <= 32 { vec![0.0, 0.5] } else { vec![0.5, 0.0] }).collect();
         FitSamples {

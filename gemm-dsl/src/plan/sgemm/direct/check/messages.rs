@@ -1,7 +1,7 @@
 //! What can be wrong with a product whose threads hold tiles of C and that stages nothing.
 
 use crate::error::SpecError;
-use crate::spec::{Lanes, Layout, Rect, SgemmSpec};
+use crate::spec::{GemmLayout, Lanes, Rect, SgemmSpec};
 use crate::target::arch::{BLOCK_THREADS, WARP};
 
 /// `coarsen` and `partials` are of kernels whose threads have one sum after the other.
@@ -48,7 +48,7 @@ pub(crate) fn block_threads(spec: &SgemmSpec, threads: u64) -> SpecError {
     )
 }
 
-pub(crate) fn float4_without_access(layout: Layout, thread: Rect) -> SpecError {
+pub(crate) fn float4_without_access(layout: GemmLayout, thread: Rect) -> SpecError {
     SpecError::at_key(
         &["float4", "thread", "layout"],
         format!(

@@ -2,26 +2,26 @@
 
 use super::super::Function;
 use super::super::tree::{Binary, Unary};
-use super::part::{Body, Part, Waves};
-use super::ways::Test;
-use super::{Problem, Value};
+use super::node::{ConditionBlock, ConditionNode, WavesQuery};
+use super::{ConditionInput, ConditionValue};
+use crate::expr::conditions::decision_tree::Test;
 use crate::target::intrinsic::{greater, smaller};
 
 /// So many waves, and so many terms, are computed once for a problem, others wherever they are asked for.
 const KEPT: usize = 32;
 
-pub(super) struct Host<'h> {
-    problem: Problem<'h>,
+pub(super) struct Evaluator<'h> {
+    problem: ConditionInput<'h>,
     /// What [`Test::Term`] numbers.
-    terms: &'h [Part],
+    terms: &'h [ConditionNode],
     /// Those that have been computed.
     waves: [Option<f64>; KEPT],
     integers: [Option<i128>; KEPT],
-    locals: Vec<Value>,
+    locals: Vec<ConditionValue>,
 }
 
-impl<'h> Host<'h> {
-    pub(super) fn new(problem: Problem<'h>, terms: &'h [Part]) -> Self {
+impl<'h> Evaluator<'h> {
+    pub(super) fn new(problem: ConditionInput<'h>, terms: &'h [ConditionNode]) -> Self {
         let (waves, integers) = ([None; KEPT], [None; KEPT]);
         Self { problem, terms, waves, integers, locals: Vec::new() }
     }
@@ -35,13 +35,13 @@ impl<'h> Host<'h> {
             Test::Truth(place) => self.problem.facts.truths[*place],
             Test::Waves(waves, op, than) => {
                 let found = self.waves(*waves);
-                floats(*op, found, *than) == Value::Bool(true)
+                floats(*op, found, *than) == ConditionValue::Bool(true)
             }
-            Test::Other(body) => self.block(body) == Value::Bool(true),
+            Test::Other(body) => self.block(body) == ConditionValue::Bool(true),
         }
     }
 
-    fn waves(&mut self, Waves { tile, number }: Waves) -> f64 {
+    fn waves(&mut self, WavesQuery { tile, number }: WavesQuery) -> f64 {
         let compute = || (self.problem.waves)(tile);
         match self.waves.get_mut(number) {
             Some(kept) => *kept.get_or_insert_with(compute),
@@ -55,7 +55,7 @@ impl<'h> Host<'h> {
         }
         let terms = self.terms;
         let value = match self.part(&terms[number]) {
-            Value::Int(value) => value,
+            ConditionValue::Int(value) => value,
             other => unreachable!("checked: {other} is compared with an integer"),
         };
         if let Some(kept) = self.integers.get_mut(number) {
@@ -64,7 +64,7 @@ impl<'h> Host<'h> {
         value
     }
 
-    fn block(&mut self, block: &Body) -> Value {
+    fn block(&mut self, block: &ConditionBlock) -> ConditionValue {
         let outer = self.locals.len();
         for definition in &block.lets {
             let value = self.part(definition);
@@ -75,39 +75,39 @@ impl<'h> Host<'h> {
         value
     }
 
-    fn truth(&mut self, e: &Part) -> bool {
+    fn truth(&mut self, e: &ConditionNode) -> bool {
         match self.part(e) {
-            Value::Bool(truth) => truth,
+            ConditionValue::Bool(truth) => truth,
             other => unreachable!("checked: {other} is no truth value"),
         }
     }
 
-    fn part(&mut self, e: &Part) -> Value {
-        use Value::{Bool, Float, Int};
+    fn part(&mut self, e: &ConditionNode) -> ConditionValue {
+        use ConditionValue::{Bool, Float, Int};
         match e {
-            Part::Constant(value) => *value,
-            Part::Integer(place) => Int(self.problem.facts.integers[*place].into()),
-            Part::Truth(place) => Bool(self.problem.facts.truths[*place]),
-            Part::Waves(waves) => Float(self.waves(*waves)),
-            Part::Local(number) => self.locals[*number],
-            Part::Unary(op, e) => match (op, self.part(e)) {
+            ConditionNode::Constant(value) => *value,
+            ConditionNode::Integer(place) => Int(self.problem.facts.integers[*place].into()),
+            ConditionNode::Truth(place) => Bool(self.problem.facts.truths[*place]),
+            ConditionNode::Waves(waves) => Float(self.waves(*waves)),
+            ConditionNode::Local(number) => self.locals[*number],
+            ConditionNode::Unary(op, e) => match (op, self.part(e)) {
                 (Unary::Neg, Int(x)) => Int(-x),
                 (Unary::Neg, Float(x)) => Float(-x),
                 (Unary::Not, Bool(x)) => Bool(!x),
                 (_, other) => unreachable!("checked: the sign is not of {other}"),
             },
-            Part::If(cond, yes, no) => match self.truth(cond) {
+            ConditionNode::If(cond, yes, no) => match self.truth(cond) {
                 true => self.block(yes),
                 false => self.block(no),
             },
-            Part::Binary(Binary::And, a, b) => Bool(self.truth(a) && self.truth(b)),
-            Part::Binary(Binary::Or, a, b) => Bool(self.truth(a) || self.truth(b)),
-            Part::Binary(op, a, b) => match (self.part(a), self.part(b)) {
+            ConditionNode::Binary(Binary::And, a, b) => Bool(self.truth(a) && self.truth(b)),
+            ConditionNode::Binary(Binary::Or, a, b) => Bool(self.truth(a) || self.truth(b)),
+            ConditionNode::Binary(op, a, b) => match (self.part(a), self.part(b)) {
                 (Int(a), Int(b)) => integers(*op, a, b),
                 (Float(a), Float(b)) => floats(*op, a, b),
                 (a, b) => unreachable!("checked: {a} and {b} are numbers of one type"),
             },
-            Part::Call(function, args) => {
+            ConditionNode::Call(function, args) => {
                 let mut values = [Int(0); MOST_ARGUMENTS];
                 for (value, e) in values.iter_mut().zip(args) {
                     *value = self.part(e);
@@ -118,11 +118,11 @@ impl<'h> Host<'h> {
     }
 }
 
-/// What no operator on two numbers is: [`Host::part`] has joined truth values before.
+/// What no operator on two numbers is: [`Evaluator::part`] has joined truth values before.
 const JOINED: &str = "`&&` and `||` are of truth values";
 
-fn integers(op: Binary, a: i128, b: i128) -> Value {
-    use Value::{Bool, Int};
+fn integers(op: Binary, a: i128, b: i128) -> ConditionValue {
+    use ConditionValue::{Bool, Int};
     // Divisions of 128 bits take their time.
     let short = || i64::try_from(a).ok().zip(i64::try_from(b).ok());
     match op {
@@ -145,8 +145,8 @@ fn integers(op: Binary, a: i128, b: i128) -> Value {
     }
 }
 
-fn floats(op: Binary, a: f64, b: f64) -> Value {
-    use Value::{Bool, Float};
+fn floats(op: Binary, a: f64, b: f64) -> ConditionValue {
+    use ConditionValue::{Bool, Float};
     match op {
         Binary::Add => Float(a + b),
         Binary::Sub => Float(a - b),
@@ -166,8 +166,8 @@ fn floats(op: Binary, a: f64, b: f64) -> Value {
 /// Of a function on the host.
 const MOST_ARGUMENTS: usize = 3;
 
-fn call(function: Function, args: &[Value]) -> Value {
-    use Value::{Float, Int};
+fn call(function: Function, args: &[ConditionValue]) -> ConditionValue {
+    use ConditionValue::{Float, Int};
     match (function, args) {
         (Function::Min, [Int(a), Int(b)]) => Int(*a.min(b)),
         (Function::Max, [Int(a), Int(b)]) => Int(*a.max(b)),
@@ -186,6 +186,6 @@ fn call(function: Function, args: &[Value]) -> Value {
         (Function::Round, [Float(x)]) => Float(x.round_ties_even()),
         (Function::Relu, [Float(x)]) => Float(greater(*x, 0.0)),
         (Function::ToF64, [Int(x)]) => Float(*x as f64),
-        _ => unreachable!("Environment::functions: {} is of a kernel", function.name()),
+        _ => unreachable!("ExprScope::functions: {} is of a kernel", function.name()),
     }
 }

@@ -1,7 +1,6 @@
 //! The tokens of a text are those of Rust's lexer.
 
-use super::super::token::{Token, TokenKind};
-use super::super::{stream, text};
+use super::{Token, TokenKind, lex, macro_tokens};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -71,11 +70,11 @@ const PIECES: &[&str] = &[
 
 fn of_rust(text: &str) -> Option<Vec<Token>> {
     let stream = text.parse::<TokenStream>().ok()?;
-    stream::tokens(stream).ok().map(|(tokens, _)| tokens)
+    macro_tokens(stream).ok().map(|(tokens, _)| tokens)
 }
 
 fn ours(text: &str) -> Option<Vec<Token>> {
-    text::tokens(text).ok().map(|(tokens, _)| tokens)
+    lex(text).ok().map(|(tokens, _)| tokens)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Conditions on the host: against a telling of what they mean that grows with their text.
 
 use crate::expr::random::Random;
-use crate::expr::{Closure, Conditions, Facts, Problem, REDUCE_TABLE};
+use crate::expr::{Closure, ConditionInput, Conditions, Facts, REDUCE_TABLE};
 
 /// What a comparison gives.
 type Compared = fn(i128, i128) -> bool;
@@ -18,7 +18,7 @@ fn holds(when: &Closure, [outer, len, inner]: Extents) -> bool {
     let conditions = Conditions::new([Some(when)]);
     let facts = Facts::new([outer, len, inner], []);
     let waves = |tile| panic!("waves of {tile:?}");
-    conditions.first(Problem { facts: &facts, waves: &waves }).is_some()
+    conditions.first(ConditionInput { facts: &facts, waves: &waves }).is_some()
 }
 
 /// A text, and what it gives for each of some extents.

@@ -2,16 +2,16 @@
 //! leaves the 128 bits that they are computed in and nothing is divided by zero; facts outside of them are
 //! refused at the door. Floats are those of IEEE binary64.
 
+mod decision_tree;
 mod eval;
-mod part;
-mod ways;
+mod node;
 
-use super::{Closure, Range};
-use eval::Host;
-use part::Reader;
+use super::{Closure, IntRange};
+use decision_tree::DecisionTree;
+use eval::Evaluator;
+use node::NodeBuilder;
 use std::collections::HashMap;
 use std::fmt;
-use ways::{Ways, ways};
 
 /// What the names of conditions stand for, in the order of their environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,9 @@ impl Facts {
 
 /// What a condition asks of a problem. Integers and truth values have their place in the [`Facts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Asked {
+pub(crate) enum Query {
     /// An integer, and what it can be.
-    Integer(usize, &'static str, Range),
+    Integer(usize, &'static str, IntRange),
     /// A truth value.
     Truth(usize, &'static str),
     /// `waves` of a tile.
@@ -47,7 +47,7 @@ pub(crate) enum Asked {
 
 /// A value on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Value {
+pub(crate) enum ConditionValue {
     Int(i128),
     Float(f64),
     Bool(bool),
@@ -55,51 +55,51 @@ pub(crate) enum Value {
 
 /// A problem, as conditions see it: of no family, so that debug builds of other crates have it optimised.
 #[derive(Clone, Copy)]
-pub(crate) struct Problem<'p> {
+pub(crate) struct ConditionInput<'p> {
     pub(crate) facts: &'p Facts,
     pub(crate) waves: &'p dyn Fn((u32, u32)) -> f64,
 }
 
-impl Problem<'_> {
+impl ConditionInput<'_> {
     /// The answer to a question.
-    pub(crate) fn answer(self, asked: Asked) -> Value {
+    pub(crate) fn answer(self, asked: Query) -> ConditionValue {
         match asked {
-            Asked::Integer(place, ..) => Value::Int(self.facts.integers[place].into()),
-            Asked::Truth(place, _) => Value::Bool(self.facts.truths[place]),
-            Asked::Waves(m, n) => Value::Float((self.waves)((m, n))),
+            Query::Integer(place, ..) => ConditionValue::Int(self.facts.integers[place].into()),
+            Query::Truth(place, _) => ConditionValue::Bool(self.facts.truths[place]),
+            Query::Waves(m, n) => ConditionValue::Float((self.waves)((m, n))),
         }
     }
 }
 
 /// As a condition asks for it.
-impl fmt::Display for Asked {
+impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asked::Integer(_, name, _) | Asked::Truth(_, name) => f.write_str(name),
-            Asked::Waves(m, n) => write!(f, "waves({m}x{n})"),
+            Query::Integer(_, name, _) | Query::Truth(_, name) => f.write_str(name),
+            Query::Waves(m, n) => write!(f, "waves({m}x{n})"),
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for ConditionValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Int(value) => value.fmt(f),
-            Value::Float(value) => write!(f, "{value:?}"),
-            Value::Bool(value) => value.fmt(f),
+            ConditionValue::Int(value) => value.fmt(f),
+            ConditionValue::Float(value) => write!(f, "{value:?}"),
+            ConditionValue::Bool(value) => value.fmt(f),
         }
     }
 }
 
 /// The conditions of a table, ready to be evaluated: what they ask has its place, so have their definitions, and
-/// `&&`, `||` and `!` are ways from one test to the next.
+/// `&&`, `||` and `!` are branches from one test to the next.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Conditions {
     /// What they ask, in the order of the text.
-    asked: Vec<Asked>,
+    asked: Vec<Query>,
     /// How much of that each row and those before it ask.
     asked_by: Vec<usize>,
-    ways: Ways,
+    decision_tree: DecisionTree,
 }
 
 impl Conditions {
@@ -109,42 +109,42 @@ impl Conditions {
         for row in rows {
             conditions.push(row.map(|closure| {
                 let mut known = Vec::new();
-                Reader { env: closure.env, numbers: &mut numbers, known: &mut known }
+                NodeBuilder { scope: closure.scope, numbers: &mut numbers, known: &mut known }
                     .block(&closure.body)
             }));
             asked_by.push(numbers.len());
         }
-        let mut asked: Vec<(Asked, usize)> = numbers.into_iter().collect();
+        let mut asked: Vec<(Query, usize)> = numbers.into_iter().collect();
         asked.sort_by_key(|(_, number)| *number);
         let asked = asked.into_iter().map(|(asked, _)| asked).collect();
-        Self { asked, asked_by, ways: ways(conditions) }
+        Self { asked, asked_by, decision_tree: DecisionTree::new(conditions) }
     }
 
     /// What the conditions of a row and of those before it ask, in the order of the text.
-    pub(crate) fn asked_by(&self, row: usize) -> &[Asked] {
+    pub(crate) fn asked_by(&self, row: usize) -> &[Query] {
         &self.asked[..self.asked_by.get(row).copied().unwrap_or(self.asked.len())]
     }
 
     /// An integer that is asked for and is none that it can be: its name, its value and what it can be.
-    pub(crate) fn out_of_range(&self, facts: &Facts) -> Option<(&'static str, u64, Range)> {
+    pub(crate) fn out_of_range(&self, facts: &Facts) -> Option<(&'static str, u64, IntRange)> {
         self.asked.iter().find_map(|asked| match *asked {
-            Asked::Integer(place, name, range) => {
+            Query::Integer(place, name, range) => {
                 let value = facts.integers[place];
                 (!range.contains(value.into())).then_some((name, value, range))
             }
-            Asked::Truth(..) | Asked::Waves(..) => None,
+            Query::Truth(..) | Query::Waves(..) => None,
         })
     }
 
     /// The first row whose condition holds of a problem, if any.
-    pub(crate) fn first(&self, problem: Problem<'_>) -> Option<usize> {
-        let Ways { steps, start, terms } = &self.ways;
-        let mut host = Host::new(problem, terms);
+    pub(crate) fn first(&self, problem: ConditionInput<'_>) -> Option<usize> {
+        let DecisionTree { nodes, start, terms } = &self.decision_tree;
+        let mut host = Evaluator::new(problem, terms);
         let mut at = *start;
-        while let Some(step) = steps.get(at) {
-            at = if host.holds(&step.test) { step.yes } else { step.no };
+        while let Some(node) = nodes.get(at) {
+            at = if host.holds(&node.test) { node.yes } else { node.no };
         }
-        let row = at - steps.len();
+        let row = at - nodes.len();
         (row < self.asked_by.len()).then_some(row)
     }
 }
@@ -155,7 +155,7 @@ impl Closure {
         let conditions = Conditions::new([Some(self)]);
         let facts = Facts::new([], []);
         let waves = |tile| unreachable!("it asks nothing, not waves of {tile:?}");
-        let problem = Problem { facts: &facts, waves: &waves };
+        let problem = ConditionInput { facts: &facts, waves: &waves };
         conditions.asked.is_empty().then(|| conditions.first(problem).is_some())
     }
 }

@@ -3,10 +3,10 @@
 //! Comments are skipped, those of documentation too. What is inside strings and numbers is not
 //! looked at: wherever it would matter, the grammar refuses them with a better message.
 
-use super::token::{Read, Token, TokenKind};
+use super::messages;
+use super::token::{LexError, LexResult, Token, TokenKind};
 use super::{MAX_DEPTH, MAX_TEXT};
 use crate::error::SpecError;
-use crate::parse::messages;
 use std::ops::Range;
 
 /// The tokens, and for each of them its place in the text, in bytes.
@@ -14,19 +14,23 @@ use std::ops::Range;
 /// # Errors
 /// The first fault and its place: a character or a bracket that no Rust source could have there,
 /// or a text that is too long.
-pub(super) fn tokens(text: &str) -> Read<Range<usize>> {
+pub(crate) fn lex(text: &str) -> LexResult<Range<usize>> {
     if text.len() > MAX_TEXT {
-        return Err(Box::new((messages::too_long(text.len(), MAX_TEXT), 0..0)));
+        return Err(Box::new(LexError {
+            error: messages::too_long(text.len(), MAX_TEXT),
+            place: 0..0,
+        }));
     }
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), places: Vec::new(), open: Vec::new() };
     while lexer.token()? {}
     match lexer.open.last() {
-        Some((bracket, at)) => Err(Box::new((messages::unclosed(*bracket), *at..*at + 1))),
+        Some((bracket, at)) => {
+            let error = messages::unclosed(*bracket);
+            Err(Box::new(LexError { error, place: *at..*at + 1 }))
+        }
         None => Ok((lexer.tokens, lexer.places)),
     }
 }
-
-type Fault = Box<(SpecError, Range<usize>)>;
 
 struct Lexer<'t> {
     text: &'t str,
@@ -43,7 +47,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads one token, or what lies between two; false at the end.
-    fn token(&mut self) -> Result<bool, Fault> {
+    fn token(&mut self) -> Result<bool, Box<LexError<Range<usize>>>> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return Ok(false);
@@ -98,8 +102,8 @@ impl<'t> Lexer<'t> {
         self.places.push(place);
     }
 
-    fn fault(&self, fault: SpecError, length: usize) -> Fault {
-        Box::new((fault, self.at..self.at + length))
+    fn fault(&self, error: SpecError, length: usize) -> Box<LexError<Range<usize>>> {
+        Box::new(LexError { error, place: self.at..self.at + length })
     }
 }
 

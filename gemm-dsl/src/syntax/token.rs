@@ -1,7 +1,7 @@
 //! The tokens of a spec. Those of a macro call and those of a text are the same to the grammar,
 //! which names them by their numbers; only whoever has the source turns a number into a place.
 
-use crate::error::{SpecError, clip};
+use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use std::ops::{Deref, Range};
 
 /// What a token is.
@@ -44,8 +44,24 @@ impl Token {
     }
 }
 
-/// All tokens of a source and the place of each; else the first fault and its place.
-pub(super) type Read<P> = Result<(Vec<Token>, Vec<P>), Box<(SpecError, P)>>;
+/// All tokens of a source and the place of each; else the first fault.
+pub(crate) type LexResult<P> = Result<(Vec<Token>, Vec<P>), Box<LexError<P>>>;
+
+/// A fault of a source that is no list of tokens.
+#[derive(Debug)]
+pub(crate) struct LexError<P> {
+    /// What is wrong.
+    pub error: SpecError,
+    /// Where.
+    pub place: P,
+}
+
+impl LexError<Range<usize>> {
+    /// The fault with its line of the text.
+    pub fn in_text(self, text: &str) -> SpecErrors {
+        self.error.with_excerpt(Some(Excerpt::new(text, self.place))).into()
+    }
+}
 
 /// The numbers of the tokens that a fault is about.
 pub(crate) type Span = Range<usize>;

@@ -1,13 +1,13 @@
 //! Where an expression stands: which names it may use.
 
 use super::function::{Function, Signature};
-use super::range::Range;
-use super::tree::Type;
+use super::range::IntRange;
 use super::typing::{Float, Typing};
+use crate::expr::typing::Type;
 
 /// What a key of a spec lets its expression use.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub struct Environment {
+pub struct ExprScope {
     /// The key.
     pub key: &'static str,
     /// A value of the key, for messages.
@@ -23,9 +23,9 @@ pub struct Environment {
     /// The operand that is what the key writes, as it was before: its name, and what it is indexed by.
     pub output: Option<(&'static str, &'static [&'static str])>,
     /// Integers that need no declaration, and what each can be.
-    pub integers: &'static [(&'static str, Range)],
+    pub integers: &'static [(&'static str, IntRange)],
     /// What else there is where the host evaluates it; none where a kernel does.
-    pub host: Option<Host>,
+    pub conditions: Option<ConditionScope>,
     /// The types, where they are always the same. Where they follow from other keys of the spec, its plan
     /// [checks](super::Closure::check) them.
     pub typing: Option<Typing>,
@@ -33,22 +33,22 @@ pub struct Environment {
 
 /// What an expression has that the host evaluates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Host {
+pub struct ConditionScope {
     /// Truth values that need no declaration.
     pub truths: &'static [&'static str],
     /// Whether there are floats: numbers with a point, functions of them, and `waves(128x256)`.
     pub floats: bool,
 }
 
-impl Environment {
+impl ExprScope {
     /// What an integer of this name can be, if there is one.
-    pub fn integer(&self, name: &str) -> Option<Range> {
+    pub fn integer(&self, name: &str) -> Option<IntRange> {
         self.integers.iter().find(|(known, _)| *known == name).map(|(_, range)| *range)
     }
 
     /// The truth values that need no declaration.
     pub fn truths(&self) -> &'static [&'static str] {
-        self.host.map_or(&[], |host| host.truths)
+        self.conditions.map_or(&[], |conditions| conditions.truths)
     }
 
     /// The names that need no declaration.
@@ -59,12 +59,12 @@ impl Environment {
 
     /// Whether there are floats.
     pub fn has_floats(&self) -> bool {
-        self.host.is_none_or(|host| host.floats)
+        self.conditions.is_none_or(|conditions| conditions.floats)
     }
 
     /// Whether there is `waves(128x256)`.
     pub fn has_waves(&self) -> bool {
-        self.host.is_some_and(|host| host.floats)
+        self.conditions.is_some_and(|conditions| conditions.floats)
     }
 
     /// The functions of its expressions: all, but for the conversion to `f64` where everything is an `f32`; on the
@@ -72,12 +72,12 @@ impl Environment {
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         let has_f64 = self.typing.as_ref().is_none_or(Typing::has_f64);
         let float = self.typing.as_ref().map(|typing| typing.float);
-        let (host, has_floats) = (self.host, self.has_floats());
+        let (conditions, has_floats) = (self.conditions, self.has_floats());
         let functions = Function::ALL.iter().copied();
-        functions.filter(move |function| match (function.row().signature, host) {
+        functions.filter(move |function| match (function.info().signature, conditions) {
             (Signature::Number, _) => true,
             (Signature::Float, _) => has_floats,
-            (Signature::Single, host) => host.is_none(),
+            (Signature::Single, conditions) => conditions.is_none(),
             (Signature::Conversion, None) => has_f64 || function.converts_to() == Some(Float::F32),
             (Signature::Conversion, Some(_)) => has_floats && function.converts_to() == float,
         })
@@ -104,7 +104,7 @@ pub(crate) const WAVES: &str = "waves";
 pub(super) const KEYWORDS: &[&str] = &["let", "if", "else"];
 
 /// The last step of a matrix product: what is stored where the sum `acc` stood.
-pub static EPILOGUE: Environment = Environment {
+pub static EPILOGUE: ExprScope = ExprScope {
     key: "epilogue",
     example: "|acc| max(acc, 0.0)",
     values: (1, 1),
@@ -113,18 +113,18 @@ pub static EPILOGUE: Environment = Environment {
     operands: &[&[], &["n"], &["m"], &["m", "n"]],
     output: Some(("c", &["m", "n"])),
     integers: &[
-        ("m", Range::INDEX),
-        ("n", Range::INDEX),
-        ("k", Range::INDEX),
-        ("row", Range::INDEX),
-        ("col", Range::INDEX),
+        ("m", IntRange::INDEX),
+        ("n", IntRange::INDEX),
+        ("k", IntRange::INDEX),
+        ("row", IntRange::INDEX),
+        ("col", IntRange::INDEX),
     ],
-    host: None,
+    conditions: None,
     typing: Some(Typing::F32),
 };
 
 /// The first step of a reduction: what of the elements at an index is folded.
-pub static MAP: Environment = Environment {
+pub static MAP: ExprScope = ExprScope {
     key: "map",
     example: "|x| x * x",
     values: (1, 4),
@@ -132,13 +132,13 @@ pub static MAP: Environment = Environment {
     lent: None,
     operands: &[],
     output: None,
-    integers: &[("i", Range::LENGTH), ("len", Range::LENGTH)],
-    host: None,
+    integers: &[("i", IntRange::LENGTH), ("len", IntRange::LENGTH)],
+    conditions: None,
     typing: None,
 };
 
 /// The last step of a reduction: what is stored of the folded value.
-pub static FINISH: Environment = Environment {
+pub static FINISH: ExprScope = ExprScope {
     key: "finish",
     example: "|s, len| s / len",
     values: (1, 3),
@@ -147,12 +147,12 @@ pub static FINISH: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[],
-    host: None,
+    conditions: None,
     typing: None,
 };
 
 /// An operator of the user's own: what two values become in a reduction.
-pub static FOLD: Environment = Environment {
+pub static FOLD: ExprScope = ExprScope {
     key: "fold",
     example: "|a, b| max(a, b)",
     values: (2, 2),
@@ -161,12 +161,12 @@ pub static FOLD: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[],
-    host: None,
+    conditions: None,
     typing: None,
 };
 
 /// The value that such an operator leaves every other as it is with.
-pub static IDENTITY: Environment = Environment {
+pub static IDENTITY: ExprScope = ExprScope {
     key: "identity",
     example: "0.0",
     values: (0, 0),
@@ -175,12 +175,12 @@ pub static IDENTITY: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[],
-    host: None,
+    conditions: None,
     typing: None,
 };
 
 /// A condition in a table of reductions: which problems a row is for.
-pub static REDUCE_TABLE: Environment = Environment {
+pub static REDUCE_TABLE: ExprScope = ExprScope {
     key: "condition",
     example: "len <= 64",
     values: (0, 0),
@@ -188,13 +188,17 @@ pub static REDUCE_TABLE: Environment = Environment {
     lent: None,
     operands: &[],
     output: None,
-    integers: &[("outer", Range::LENGTH), ("len", Range::LENGTH), ("inner", Range::LENGTH)],
-    host: Some(Host { truths: &[], floats: false }),
+    integers: &[
+        ("outer", IntRange::LENGTH),
+        ("len", IntRange::LENGTH),
+        ("inner", IntRange::LENGTH),
+    ],
+    conditions: Some(ConditionScope { truths: &[], floats: false }),
     typing: Some(Typing { float: Float::F32, values: Vec::new(), result: Type::Bool }),
 };
 
 /// A condition in a table of products: which ones a row is for.
-pub static SGEMM_TABLE: Environment = Environment {
+pub static SGEMM_TABLE: ExprScope = ExprScope {
     key: "condition",
     example: "m <= 64",
     values: (0, 0),
@@ -203,13 +207,16 @@ pub static SGEMM_TABLE: Environment = Environment {
     operands: &[],
     output: None,
     integers: &[
-        ("m", Range::INDEX),
-        ("n", Range::INDEX),
-        ("k", Range::INDEX),
-        ("batch", Range::INDEX),
-        ("sms", Range::COUNT),
-        ("arch", Range::COUNT),
+        ("m", IntRange::INDEX),
+        ("n", IntRange::INDEX),
+        ("k", IntRange::INDEX),
+        ("batch", IntRange::INDEX),
+        ("sms", IntRange::COUNT),
+        ("arch", IntRange::COUNT),
     ],
-    host: Some(Host { truths: &["nn", "nt", "tn", "tt", "padded", "aligned"], floats: true }),
+    conditions: Some(ConditionScope {
+        truths: &["nn", "nt", "tn", "tt", "padded", "aligned"],
+        floats: true,
+    }),
     typing: Some(Typing { float: Float::F64, values: Vec::new(), result: Type::Bool }),
 };

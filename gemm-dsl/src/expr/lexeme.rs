@@ -1,10 +1,10 @@
 //! The tokens of a value, numbered from 0, as the grammar of expressions looks at them.
 
-use crate::parse;
+use crate::syntax::{Token, TokenKind};
 
 /// One token.
 #[derive(Clone, Debug)]
-pub(super) enum Token {
+pub(super) enum Lexeme {
     Word(String),
     Literal(String),
     /// A sign, and whether the next one follows without a space.
@@ -13,27 +13,27 @@ pub(super) enum Token {
     Close(char),
 }
 
-impl Token {
+impl Lexeme {
     /// As it is written.
     pub(super) fn text(&self) -> String {
         match self {
-            Token::Word(text) | Token::Literal(text) => text.clone(),
-            Token::Sign(sign, _) | Token::Open(sign) | Token::Close(sign) => sign.to_string(),
+            Lexeme::Word(text) | Lexeme::Literal(text) => text.clone(),
+            Lexeme::Sign(sign, _) | Lexeme::Open(sign) | Lexeme::Close(sign) => sign.to_string(),
         }
     }
 }
 
 /// The tokens of a spec as those of an expression. What a user's own macro passes on as one operand
 /// is as if it stood in parentheses.
-pub(super) fn of(tokens: &[parse::Token]) -> Vec<Token> {
-    let token = |token: &parse::Token| {
+pub(super) fn lexemes(tokens: &[Token]) -> Vec<Lexeme> {
+    let token = |token: &Token| {
         let sign = |otherwise| token.text.chars().next().unwrap_or(otherwise);
         match token.kind {
-            parse::TokenKind::Word => Token::Word(token.text.clone()),
-            parse::TokenKind::Literal => Token::Literal(token.text.clone()),
-            parse::TokenKind::Punct { joint } => Token::Sign(sign(' '), joint),
-            parse::TokenKind::Open => Token::Open(sign('(')),
-            parse::TokenKind::Close => Token::Close(sign(')')),
+            TokenKind::Word => Lexeme::Word(token.text.clone()),
+            TokenKind::Literal => Lexeme::Literal(token.text.clone()),
+            TokenKind::Punct { joint } => Lexeme::Sign(sign(' '), joint),
+            TokenKind::Open => Lexeme::Open(sign('(')),
+            TokenKind::Close => Lexeme::Close(sign(')')),
         }
     };
     tokens.iter().map(token).collect()

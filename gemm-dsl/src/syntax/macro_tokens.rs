@@ -1,23 +1,23 @@
 //! The tokens of a macro call.
 
-use super::MAX_DEPTH;
-use super::token::{Read, Token, TokenKind};
-use crate::parse::messages;
+use super::token::{LexError, LexResult, Token, TokenKind};
+use super::{MAX_DEPTH, messages};
 use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree, token_stream};
 
 /// The tokens, and for each of them its place in the source.
 ///
 /// # Errors
 /// A fault and its place where brackets are nested too deeply.
-pub(super) fn tokens(stream: TokenStream) -> Read<Span> {
-    let mut found = Found::default();
+pub(crate) fn macro_tokens(stream: TokenStream) -> LexResult<Span> {
+    let mut found = TokenBuffer::default();
     // No recursion, so no nesting is too deep for the stack.
-    let mut open = vec![Level { rest: stream.into_iter(), close: None }];
+    let mut open = vec![OpenGroup { rest: stream.into_iter(), close: None }];
     while let Some(level) = open.last_mut() {
         match level.rest.next() {
             Some(TokenTree::Group(group)) => {
                 if open.len() > MAX_DEPTH {
-                    return Err(Box::new((messages::too_deep(MAX_DEPTH), group.span_open())));
+                    let error = messages::too_deep(MAX_DEPTH);
+                    return Err(Box::new(LexError { error, place: group.span_open() }));
                 }
                 open.push(found.open(&group));
             }
@@ -42,25 +42,25 @@ pub(super) fn tokens(stream: TokenStream) -> Read<Span> {
 }
 
 /// A group whose tokens are being read.
-struct Level {
+struct OpenGroup {
     rest: token_stream::IntoIter,
     /// What ends it; nothing for the whole spec, and for a single token in an invisible group.
     close: Option<(&'static str, Span)>,
 }
 
 #[derive(Default)]
-struct Found {
+struct TokenBuffer {
     tokens: Vec<Token>,
     spans: Vec<Span>,
 }
 
-impl Found {
+impl TokenBuffer {
     fn push(&mut self, kind: TokenKind, text: String, span: Span) {
         self.tokens.push(Token { kind, text });
         self.spans.push(span);
     }
 
-    fn open(&mut self, group: &Group) -> Level {
+    fn open(&mut self, group: &Group) -> OpenGroup {
         let (open, close) = match group.delimiter() {
             Delimiter::Parenthesis => ("(", ")"),
             Delimiter::Bracket => ("[", "]"),
@@ -69,9 +69,9 @@ impl Found {
         };
         let rest = group.stream().into_iter();
         if open.is_empty() && rest.clone().nth(1).is_none() {
-            return Level { rest, close: None };
+            return OpenGroup { rest, close: None };
         }
         self.push(TokenKind::Open, open.into(), group.span_open());
-        Level { rest, close: Some((close, group.span_close())) }
+        OpenGroup { rest, close: Some((close, group.span_close())) }
     }
 }

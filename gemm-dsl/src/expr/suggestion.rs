@@ -1,9 +1,10 @@
 //! What a message says to write.
 
 use super::literal;
-use super::tree::{Binary, Node, NodeKind, Type, Unary};
+use super::tree::{Binary, Node, NodeKind, Unary};
 use super::typing::{Float, Typing};
 use crate::error::clip;
+use crate::expr::typing::Type;
 
 /// A number written as a float: integers with a point where it is of numbers alone, as `1 / 2` is, and
 /// such numbers are of that type; else converted.

@@ -5,7 +5,7 @@
 //! found to be left of no problem is left of none; that something is left may be wrong.
 
 use super::tree::{Binary, Block, Node, NodeKind, Unary};
-use super::{Closure, Environment, Range};
+use super::{Closure, ExprScope, IntRange};
 use std::collections::BTreeMap;
 
 /// The most regions that are told apart; of more, nothing is found.
@@ -14,7 +14,7 @@ const MOST: usize = 512;
 /// Problems whose integers are in ranges, and that answer questions so.
 #[derive(Clone, Debug, Default)]
 struct Region {
-    integers: BTreeMap<&'static str, Range>,
+    integers: BTreeMap<&'static str, IntRange>,
     answers: BTreeMap<String, bool>,
 }
 
@@ -53,9 +53,9 @@ fn common(some: &[Region], others: &[Region]) -> Option<Vec<Region>> {
 
 /// Problems: those that no condition so far holds of, or those of them that one does.
 #[derive(Clone, Debug)]
-pub(crate) struct Problems(Option<Vec<Region>>);
+pub(crate) struct ProblemSet(Option<Vec<Region>>);
 
-impl Problems {
+impl ProblemSet {
     /// All problems.
     pub(crate) fn all() -> Self {
         Self(Some(vec![Region::default()]))
@@ -73,7 +73,7 @@ impl Problems {
 
     /// Takes those that a condition holds of, and gives them.
     pub(crate) fn take(&mut self, when: &Closure) -> Self {
-        let of = |holds| block(when.env, &when.body, holds);
+        let of = |holds| block(when.scope, &when.body, holds);
         // Of what is left nothing is known but that the condition holds of what comes.
         let Some(left) = &self.0 else { return Self(of(true)) };
         let comes = of(true).and_then(|regions| common(left, &regions));
@@ -83,31 +83,31 @@ impl Problems {
     }
 }
 
-fn block(env: &Environment, block: &Block, holds: bool) -> Option<Vec<Region>> {
+fn block(scope: &ExprScope, block: &Block, holds: bool) -> Option<Vec<Region>> {
     match block.lets.is_empty() {
-        true => node(env, &block.value, holds),
+        true => node(scope, &block.value, holds),
         false => Some(question(block.to_string(), holds)),
     }
 }
 
 /// The problems of which an expression holds, or does not; none of too many regions.
-fn node(env: &Environment, e: &Node, holds: bool) -> Option<Vec<Region>> {
+fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<Region>> {
     match &e.kind {
-        NodeKind::Unary(Unary::Not, e) => node(env, e, !holds),
+        NodeKind::Unary(Unary::Not, e) => node(scope, e, !holds),
         NodeKind::Binary(op @ (Binary::And | Binary::Or), a, b, _) => {
-            let (own, other) = (node(env, a, holds)?, node(env, b, holds)?);
+            let (own, other) = (node(scope, a, holds)?, node(scope, b, holds)?);
             if (*op == Binary::And) == holds {
                 return common(&own, &other);
             }
             // Of the second those alone that are not of the first, so that regions stay few.
-            let other = common(&node(env, a, !holds)?, &other)?;
+            let other = common(&node(scope, a, !holds)?, &other)?;
             Some(own.into_iter().chain(other).collect())
         }
         NodeKind::Binary(op, a, b, _) => {
             let compared = match (&a.kind, &b.kind) {
-                (NodeKind::Name(name), NodeKind::Int(value)) => ranges(env, name, *op, *value),
+                (NodeKind::Name(name), NodeKind::Int(value)) => ranges(scope, name, *op, *value),
                 (NodeKind::Int(value), NodeKind::Name(name)) => {
-                    ranges(env, name, turned(*op), *value)
+                    ranges(scope, name, turned(*op), *value)
                 }
                 _ => None,
             };
@@ -139,18 +139,19 @@ pub(super) fn turned(op: Binary) -> Binary {
 
 /// An integer, its ranges where a comparison with a number holds, and where it does not.
 fn ranges(
-    env: &Environment,
+    scope: &ExprScope,
     name: &str,
     op: Binary,
     value: i64,
-) -> Option<(&'static str, Vec<Range>, Vec<Range>)> {
-    let (name, Range { least, most }) = env.integers.iter().find(|(known, _)| *known == name)?;
+) -> Option<(&'static str, Vec<IntRange>, Vec<IntRange>)> {
+    let (name, IntRange { least, most }) =
+        scope.integers.iter().find(|(known, _)| *known == name)?;
     let value = i128::from(value);
     let (below, above) = (
-        |end: i128| Range { least: *least, most: end.min(*most) },
-        |start: i128| Range { least: start.max(*least), most: *most },
+        |end: i128| IntRange { least: *least, most: end.min(*most) },
+        |start: i128| IntRange { least: start.max(*least), most: *most },
     );
-    let at = Range { least: value.max(*least), most: value.min(*most) };
+    let at = IntRange { least: value.max(*least), most: value.min(*most) };
     let (yes, no) = match op {
         Binary::Lt => (vec![below(value - 1)], vec![above(value)]),
         Binary::Le => (vec![below(value)], vec![above(value + 1)]),

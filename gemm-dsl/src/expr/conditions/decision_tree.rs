@@ -1,0 +1,185 @@
+//! The conditions of all rules as one tree of tests: `&&`, `||` and `!` are where an answer leads.
+
+use super::super::tree::{Binary, Unary};
+use super::ConditionValue;
+use super::node::{ConditionBlock, ConditionNode, WavesQuery};
+use crate::expr::reachability::turned;
+
+/// A test, and where each answer leads: to a node, or behind the nodes to a rule, and behind the rules to none.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DecisionNode {
+    pub(super) test: Test,
+    pub(super) yes: usize,
+    pub(super) no: usize,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Test {
+    /// Whether the integer at a place is one of a range.
+    Within(usize, u64, u64),
+    /// Whether the term of this number is one of a range.
+    Term(usize, i128, i128),
+    /// Whether what has this place is so.
+    Truth(usize),
+    /// How the waves of this number compare.
+    Waves(WavesQuery, Binary, f64),
+    /// Any other condition.
+    Other(ConditionBlock),
+}
+
+/// Where an answer leads while the nodes behind it are known alone.
+#[derive(Clone, Copy)]
+enum Next {
+    Node(usize),
+    Rule(usize),
+}
+
+/// Where the two answers of a test lead.
+#[derive(Clone, Copy)]
+struct Branches {
+    yes: Next,
+    no: Next,
+}
+
+/// Conditions as a decision tree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct DecisionTree {
+    pub(super) nodes: Vec<DecisionNode>,
+    /// The first node, as [`DecisionNode::yes`].
+    pub(super) start: usize,
+    /// What stands on one side of comparisons with an integer, as `m * n`, each once.
+    pub(super) terms: Vec<ConditionNode>,
+}
+
+/// A decision tree that is being built.
+#[derive(Default)]
+struct Builder {
+    nodes: Vec<(Test, Branches)>,
+    terms: Vec<ConditionNode>,
+}
+
+impl DecisionTree {
+    /// The tree of the conditions of all rules, in their order.
+    pub(super) fn new(conditions: Vec<Option<ConditionBlock>>) -> Self {
+        let mut builder = Builder::default();
+        // From the last rule to the first: behind a condition comes the next one.
+        let mut no = Next::Rule(conditions.len());
+        for (rule, condition) in conditions.into_iter().enumerate().rev() {
+            let yes = Next::Rule(rule);
+            no = match condition {
+                None => yes,
+                Some(ConditionBlock { lets, value }) if lets.is_empty() => {
+                    builder.truth(*value, Branches { yes, no })
+                }
+                Some(block) => builder.node(Test::Other(block), Branches { yes, no }),
+            };
+        }
+        let Builder { nodes, terms } = builder;
+        let count = nodes.len();
+        let place = |next| match next {
+            Next::Node(node) => node,
+            Next::Rule(rule) => count + rule,
+        };
+        let nodes = nodes.into_iter().map(|(test, Branches { yes, no })| DecisionNode {
+            test,
+            yes: place(yes),
+            no: place(no),
+        });
+        Self { nodes: nodes.collect(), start: place(no), terms }
+    }
+}
+
+impl Builder {
+    fn node(&mut self, test: Test, branches: Branches) -> Next {
+        self.nodes.push((test, branches));
+        Next::Node(self.nodes.len() - 1)
+    }
+
+    /// The first node of a truth value.
+    fn truth(&mut self, e: ConditionNode, branches: Branches) -> Next {
+        let Branches { yes, no } = branches;
+        match e {
+            ConditionNode::Constant(ConditionValue::Bool(holds)) => {
+                if holds {
+                    yes
+                } else {
+                    no
+                }
+            }
+            ConditionNode::Truth(place) => self.node(Test::Truth(place), branches),
+            ConditionNode::Unary(Unary::Not, e) => self.truth(*e, Branches { yes: no, no: yes }),
+            ConditionNode::Binary(Binary::And, a, b) => {
+                let yes = self.truth(*b, branches);
+                self.truth(*a, Branches { yes, no })
+            }
+            ConditionNode::Binary(Binary::Or, a, b) => {
+                let no = self.truth(*b, branches);
+                self.truth(*a, Branches { yes, no })
+            }
+            ConditionNode::Binary(op, a, b) => match (*a, *b) {
+                (
+                    ConditionNode::Waves(waves),
+                    ConditionNode::Constant(ConditionValue::Float(than)),
+                ) => self.node(Test::Waves(waves, op, than), branches),
+                (
+                    ConditionNode::Constant(ConditionValue::Float(than)),
+                    ConditionNode::Waves(waves),
+                ) => self.node(Test::Waves(waves, turned(op), than), branches),
+                (term, ConditionNode::Constant(ConditionValue::Int(than))) => {
+                    self.compared(term, op, than, branches)
+                }
+                (ConditionNode::Constant(ConditionValue::Int(than)), term) => {
+                    self.compared(term, turned(op), than, branches)
+                }
+                (a, b) => self.other(ConditionNode::Binary(op, Box::new(a), Box::new(b)), branches),
+            },
+            e => self.other(e, branches),
+        }
+    }
+
+    fn other(&mut self, e: ConditionNode, branches: Branches) -> Next {
+        let block = ConditionBlock { lets: Vec::new(), value: Box::new(e) };
+        self.node(Test::Other(block), branches)
+    }
+
+    /// A comparison of an integer with a number.
+    fn compared(
+        &mut self,
+        term: ConditionNode,
+        op: Binary,
+        than: i128,
+        branches: Branches,
+    ) -> Next {
+        let Branches { yes, no } = branches;
+        let (least, most) = match op {
+            Binary::Ne => {
+                return self.compared(term, Binary::Eq, than, Branches { yes: no, no: yes });
+            }
+            Binary::Lt => (i128::MIN, than - 1),
+            Binary::Le => (i128::MIN, than),
+            Binary::Gt => (than + 1, i128::MAX),
+            Binary::Ge => (than, i128::MAX),
+            Binary::Eq => (than, than),
+            _ => unreachable!("checked: {op:?} of integers is no truth value"),
+        };
+        let test = match term {
+            ConditionNode::Integer(place) => {
+                let end = |end: i128| u64::try_from(end.min(u64::MAX.into()));
+                match (end(least.max(0)), end(most)) {
+                    (Ok(least), Ok(most)) if least <= most => Test::Within(place, least, most),
+                    _ => return no,
+                }
+            }
+            term => Test::Term(self.term(term), least, most),
+        };
+        self.node(test, branches)
+    }
+
+    /// The number of a term.
+    fn term(&mut self, term: ConditionNode) -> usize {
+        self.terms.iter().position(|known| *known == term).unwrap_or_else(|| {
+            self.terms.push(term);
+            self.terms.len() - 1
+        })
+    }
+}

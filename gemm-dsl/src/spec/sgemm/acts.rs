@@ -1,0 +1,60 @@
+//! The GEMMs that some keys act on.
+
+use super::{Arith, Copies, Instruction, SgemmSpec};
+use crate::spec::table::{ActsOn, Prerequisite, Suggestion};
+
+/// Products that stage tiles of A and B in shared memory.
+pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.tile.is_some(),
+    rests_on: &["tile"],
+    because: "without `tile` nothing is staged in shared memory",
+    suggestion: Suggestion::Say("add a tile such as `tile: 64x64x8`, or leave it out"),
+};
+
+/// Products of tensor cores.
+pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.arith != Arith::F32,
+    rests_on: &["arith"],
+    because: "under `arith: f32` no tensor core is asked",
+    suggestion: Suggestion::Say("add an arithmetic such as `arith: bf16x6`, or leave it out"),
+};
+
+/// Products of tensor cores that read shared memory by themselves.
+pub(super) const WARPGROUPS: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.is_wgmma(),
+    rests_on: &["mma", "arith"],
+    because: "lanes bring what `mma: sync` multiplies",
+    suggestion: Suggestion::Add(&[ARITH, WGMMA]),
+};
+
+/// What a key may need that acts on few kernels.
+const ARITH: Prerequisite<SgemmSpec> = ("arith: bf16x6", |spec| spec.arith != Arith::F32);
+const WGMMA: Prerequisite<SgemmSpec> = ("mma: wgmma", |spec| spec.mma == Instruction::Wgmma);
+const TMA: Prerequisite<SgemmSpec> = ("copy: tma", |spec| spec.copy == Copies::Tma);
+const ASKER: Prerequisite<SgemmSpec> = ("producer", |spec| spec.producer);
+
+/// Products whose tiles come by themselves.
+pub(super) const BOXES: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.is_wgmma() && spec.copy == Copies::Tma,
+    rests_on: &["copy", "mma", "arith"],
+    because: "all threads copy, and then all multiply",
+    suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA]),
+};
+
+/// Products whose tiles come while sums are stored.
+pub(super) const PRODUCER: ActsOn<SgemmSpec> = ActsOn {
+    includes: |spec| spec.is_wgmma() && spec.producer,
+    rests_on: &["producer", "copy", "mma", "arith"],
+    because: "no warpgroup only asks for tiles",
+    suggestion: Suggestion::Add(&[ARITH, WGMMA, TMA, ASKER]),
+};
+
+/// Products that stage nothing.
+pub(super) const fn naive(suggestion: &'static str) -> ActsOn<SgemmSpec> {
+    ActsOn {
+        includes: |spec| spec.tile.is_none(),
+        rests_on: &["tile"],
+        because: "it shapes a kernel without `tile`",
+        suggestion: Suggestion::Say(suggestion),
+    }
+}

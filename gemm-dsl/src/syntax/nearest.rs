@@ -1,0 +1,14 @@
+//! The word that a misspelt one was meant as.
+
+/// The word closest to what was written, if it is close at all.
+pub(crate) fn closest<'w>(written: &str, words: &[&'w str]) -> Option<&'w str> {
+    let written = written.to_lowercase();
+    let near = words
+        .iter()
+        .map(|word| (strsim::damerau_levenshtein(&written, word), *word))
+        .filter(|(distance, word)| *distance <= 1.max(word.len() / 3) && *distance < word.len())
+        .min()
+        .map(|(_, word)| word);
+    // `double` stands for `double_buffer`.
+    near.or_else(|| words.iter().copied().find(|word| word.split('_').any(|part| part == written)))
+}

@@ -1,0 +1,13 @@
+//! Several errors as one.
+
+/// The first, if both are without errors.
+pub(crate) fn both<T>(first: syn::Result<T>, second: syn::Result<()>) -> syn::Result<T> {
+    match (first, second) {
+        (Err(mut all), Err(more)) => {
+            all.combine(more);
+            Err(all)
+        }
+        (Ok(value), Ok(())) => Ok(value),
+        (Err(errors), Ok(())) | (Ok(_), Err(errors)) => Err(errors),
+    }
+}
