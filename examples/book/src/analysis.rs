@@ -51,7 +51,7 @@ pub struct Subject {
     /// Why it has not, where it was asked.
     pub refused: Vec<UncompiledArch>,
     /// How long it took on the device that was measured.
-    pub times: Vec<times::ProgramTimes>,
+    pub times: Vec<gemm_perf::csv::ProgramTime>,
 }
 
 impl Subject {

@@ -6,7 +6,6 @@
 //! value, relative to it.
 
 pub mod beside;
-pub mod csv;
 pub mod epilogue;
 pub mod fold;
 pub mod product;
