@@ -148,7 +148,7 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     let is_of_tiles = rows.iter().flatten().any(|slot| slot.written.is_some())
         && rows[1..].iter().flatten().any(|slot| slot.read.is_some());
     is_of_tiles.then_some(())?;
-    in_flight(kernel, trace, (&ring, &of_first), &looped, &mut rows);
+    in_flight(kernel, trace, &ring, &of_first, &looped, &mut rows);
     let mut holds = vec![None; slots];
     for row in &mut rows {
         for (slot, holds) in row.iter_mut().zip(&mut holds) {
@@ -174,7 +174,8 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
 fn in_flight(
     kernel: &Kernel,
     trace: &Trace,
-    (ring, events): (&TileArrays, &[&Event]),
+    ring: &TileArrays,
+    events: &[&Event],
     looped: &rounds::Rounds,
     rows: &mut [Vec<StepSlot>],
 ) {
