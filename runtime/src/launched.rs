@@ -4,7 +4,7 @@ use crate::compile::Resources;
 use crate::program::{Loadable, Made, Prepared};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::ir::program::KernelId;
-use gemm_sim::{Compiled, Counters, Profile};
+use gemm_sim::{Counters, Profile, SassCounters};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub(crate) struct Ran {
 pub(crate) struct Counted {
     counters: Counters,
     /// As the machine code does it, if that was asked for.
-    compiled: Option<Compiled>,
+    compiled: Option<SassCounters>,
 }
 
 impl Counted {
@@ -161,7 +161,7 @@ impl<'a> LaunchedStep<'a> {
 
     /// What the machine code was charged with, as predicted; none but of a device that counts that too
     /// ([`Simulation::compiled`](crate::Simulation::compiled)).
-    pub fn compiled_counters(&self) -> Option<&'a Compiled> {
+    pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
         self.ran.counted.as_ref()?.compiled.as_ref()
     }
 

@@ -98,12 +98,12 @@ pub use cudarc;
 pub use device::Device;
 pub use error::{Error, Owner, Result};
 pub use gemm_dsl::error::Excerpt;
-pub use gemm_dsl::ir::contract::{Between, Need, Subject, Unmet};
+pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
 pub use gemm_dsl::{SpecError, SpecErrors};
-pub use gemm_sim::{Compiled, Counters, Element, Quantity, SimError};
+pub use gemm_sim::{Counters, Element, Quantity, SassCounters, SimError};
 pub use half;
 pub use kernel::operands::{
     AnyOperand, ByName, M, MN, N, Named, OperandFor, OperandKind, Operands, OperandsFor,
@@ -124,7 +124,8 @@ pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 pub mod fault {
     pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};
     pub use gemm_sim::{
-        Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, Waiting, WaitsFor,
+        EarlierAccess, Fault, FaultKind, MbarrierFault, Position, Reach, RefusedAccess, WaitReason,
+        WaitingWarp,
     };
 }
 
@@ -134,8 +135,8 @@ pub mod watch {
     pub use gemm_dsl::ir::VerifiedKernel;
     // Not its `Buffer`: with two of that name the compiler's messages spell out which one is meant.
     pub use gemm_sim::{
-        Accessed, Boxed, Detail, Did, Event, Given, Kind, Operand, Pattern, Price, Profile, Trace,
-        What, cost,
+        AccessEvent, Action, BoxCopy, BufferArg, Detail, Event, EventKind, Kind, Operand, Pattern,
+        Price, Profile, Trace, cost,
     };
 }
 

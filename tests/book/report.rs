@@ -8,7 +8,7 @@ use gemm_book::analysis::Subject;
 use gemm_book::report::{Counter, Report};
 use gemm_book::times::TimePoint;
 use gemm_book::units::Wavefronts;
-use gemm_runtime::Compiled;
+use gemm_runtime::SassCounters;
 use libtest_mimic::Failed;
 use std::collections::BTreeSet;
 
@@ -106,7 +106,7 @@ fn lines(report: &Report) -> Result<(), Failed> {
 /// The lines come to what the profiler would count of the launch, but for the instructions that are of no line.
 fn compiled(report: &Report) -> Result<(), Failed> {
     let counted = |names: &[&str]| -> u64 {
-        let quantities = Compiled::QUANTITIES.iter().filter(|of| names.contains(&of.name));
+        let quantities = SassCounters::QUANTITIES.iter().filter(|of| names.contains(&of.name));
         let names: Vec<String> = quantities.map(|of| of.name.replace('_', " ")).collect();
         let all = report.compiled.iter().filter(|count| names.contains(&count.name));
         all.map(|count| count.value).sum()

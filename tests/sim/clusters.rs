@@ -2,7 +2,7 @@
 
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::target::tensor_core::{Format, Rules};
-use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
+use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use gemm_tests::clusters::{Clustered, End, Fault};
 use gemm_tests::random::Random;
 use gemm_tests::tensor_core::Kind;
@@ -101,11 +101,11 @@ fn a_block_stays_as_long_as_others_arrive() {
 /// Who waits at barriers in a deadlock: the block, the barrier, and what it lacks.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
-    let of = |waiting: &gemm_sim::Waiting| match &waiting.waits_for {
-        WaitsFor::Phase { barrier, index, arrivals, bytes, .. } => {
+    let of = |waiting: &gemm_sim::WaitingWarp| match &waiting.waits_for {
+        WaitReason::Phase { barrier, index, arrivals, bytes, .. } => {
             Some((waiting.block.0, format!("{barrier}[{index}]"), *arrivals, *bytes))
         }
-        WaitsFor::Cluster => None,
+        WaitReason::Cluster => None,
         other => panic!("{other:?}"),
     };
     waiting.iter().filter_map(of).collect()

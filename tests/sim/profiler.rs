@@ -7,7 +7,7 @@ use gemm_dsl::stages;
 use gemm_reference::product::Size;
 use gemm_reference::profiler::{Measured, Which, known, measured};
 use gemm_runtime::Device;
-use gemm_sim::{Compiled, Quantity};
+use gemm_sim::{Quantity, SassCounters};
 use gemm_tests::ladder;
 use rayon::prelude::*;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ fn is_held(of: &Which) -> bool {
 const DECLINED: usize = 0;
 
 /// What each launch of a stage at a shape is predicted to count.
-fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, Compiled)> {
+fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, SassCounters)> {
     let device = Device::simulator_compiled();
     let extents: Vec<usize> = shape.split('x').map(|n| n.parse().expect("an extent")).collect();
     let launched = match (name, &extents[..]) {
@@ -57,7 +57,7 @@ enum Verdict {
     Declined,
 }
 
-fn verdict(quantity: &Quantity, measured: &Measured, predicted: &Compiled) -> Verdict {
+fn verdict(quantity: &Quantity, measured: &Measured, predicted: &SassCounters) -> Verdict {
     let Some(found) = (quantity.of)(predicted) else { return Verdict::Declined };
     let apart = found.abs_diff(measured.counts[quantity.name]) as f64;
     match apart > quantity.tolerance * measured.counts[quantity.share_of] as f64 {
@@ -84,7 +84,7 @@ fn the_profiler_counts_what_is_predicted() {
             assert_eq!(kernels, profiled, "launches of {ladder} {stage} at {shape}");
             let mut verdicts = Vec::new();
             for (step, ((_, counts), measured)) in steps.iter().zip(counted).enumerate() {
-                for quantity in Compiled::QUANTITIES {
+                for quantity in SassCounters::QUANTITIES {
                     let verdict = verdict(quantity, measured, counts);
                     verdicts.push(((of(step), quantity.name), verdict));
                 }
@@ -93,7 +93,7 @@ fn the_profiler_counts_what_is_predicted() {
         })
         .collect();
     let found = found.concat();
-    assert_eq!(found.len(), measured.len() * Compiled::QUANTITIES.len());
+    assert_eq!(found.len(), measured.len() * SassCounters::QUANTITIES.len());
     let are = |which| found.iter().filter(move |(_, verdict)| *verdict == which);
     let outside: BTreeSet<_> = are(Verdict::Outside).map(|(figure, _)| figure.clone()).collect();
     let known: BTreeSet<_> = known().into_keys().filter(|(of, _)| is_held(of)).collect();
@@ -110,11 +110,11 @@ fn the_profiler_counts_what_is_predicted() {
 fn every_quantity_is_measured_and_what_is_told_exactly_is_known() {
     let measured = measured();
     let one = measured.values().next().expect("a launch");
-    for quantity in Compiled::QUANTITIES {
+    for quantity in SassCounters::QUANTITIES {
         assert!(one.counts.contains_key(quantity.name), "{}", quantity.name);
         assert!(one.counts.contains_key(quantity.share_of), "{}", quantity.share_of);
     }
-    let figures = measured.len() * Compiled::QUANTITIES.len();
+    let figures = measured.len() * SassCounters::QUANTITIES.len();
     // The exceptions are few: of hundred figures two.
     assert!(known().len() * 50 <= figures, "{} of {figures}", known().len());
 }

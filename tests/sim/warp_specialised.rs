@@ -3,7 +3,7 @@
 
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::target::tensor_core::{Format, Rules};
-use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitsFor};
+use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use gemm_tests::boxes;
 use gemm_tests::planes::{self, PAIRS, PLANES};
 use gemm_tests::random::Random;
@@ -125,18 +125,20 @@ fn a_stage_that_is_not_waited_for_to_be_empty_is_filled_too_early() {
 fn sums_in_flight_are_not_touched() {
     for fault in [Fault::EarlyUse, Fault::EarlyWrite, Fault::UnnamedSums] {
         let kind = kind(fault);
-        let FaultKind::SumsInFlight { place } = &kind else { panic!("{fault:?}: {kind}") };
+        let FaultKind::AccumulatorsInFlight { place } = &kind else { panic!("{fault:?}: {kind}") };
         assert_eq!(place.buffer, "acc");
     }
-    let FaultKind::SumsNotFenced { buffer } = kind(Fault::NoFence) else { panic!("no fence") };
+    let FaultKind::AccumulatorsNotFenced { buffer } = kind(Fault::NoFence) else {
+        panic!("no fence")
+    };
     assert_eq!(buffer, "acc");
 }
 
 /// Who waits at barriers in a deadlock: the warp, the barrier, its parity, and what it lacks.
 fn waiting(fault: Fault) -> Vec<(u32, String, u32, u32, i64)> {
     let FaultKind::Deadlock { waiting, .. } = kind(fault) else { panic!("no deadlock: {fault:?}") };
-    let of = |waiting: &gemm_sim::Waiting| match &waiting.waits_for {
-        WaitsFor::Phase { barrier, index, parity, arrivals, bytes, .. } => {
+    let of = |waiting: &gemm_sim::WaitingWarp| match &waiting.waits_for {
+        WaitReason::Phase { barrier, index, parity, arrivals, bytes, .. } => {
             (waiting.warp, format!("{barrier}[{index}]"), *parity, *arrivals, *bytes)
         }
         other => panic!("{other:?}"),

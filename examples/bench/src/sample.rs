@@ -11,7 +11,7 @@ use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_reference::product::Size;
 use gemm_runtime::spec::{Bounds, Over};
 use gemm_runtime::{
-    Compiled, Counters, Device, Error, Launched, LaunchedStep, ReduceSpec, SgemmSpec,
+    Counters, Device, Error, Launched, LaunchedStep, ReduceSpec, SassCounters, SgemmSpec,
 };
 
 /// The operands are random; the counters do not depend on them.
@@ -142,7 +142,7 @@ pub fn counters(launched: &Launched) -> Result<&Counters, Error> {
 ///
 /// # Errors
 /// [`Error::Internal`] where it has not.
-pub fn compiled<'l>(step: &LaunchedStep<'l>) -> Result<(&'l Counters, &'l Compiled), Error> {
+pub fn compiled<'l>(step: &LaunchedStep<'l>) -> Result<(&'l Counters, &'l SassCounters), Error> {
     let text = step.counters().ok_or_else(|| uncounted("its text"))?;
     Ok((text, step.compiled_counters().ok_or_else(|| uncounted("it as compiled"))?))
 }
@@ -151,7 +151,7 @@ pub fn compiled<'l>(step: &LaunchedStep<'l>) -> Result<(&'l Counters, &'l Compil
 ///
 /// # Errors
 /// As those of [`compiled`], and those of a launch that has nothing to do.
-pub fn compiled_of_main(launched: &Launched) -> Result<(&Counters, &Compiled), Error> {
+pub fn compiled_of_main(launched: &Launched) -> Result<(&Counters, &SassCounters), Error> {
     compiled(&launched.main_step().ok_or_else(|| uncounted("a launch"))?)
 }
 

@@ -10,7 +10,7 @@ use gemm_bench::table::percent;
 use gemm_book::units::{Unit, asked as asked_of, issuing_fmas, wavefronts};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_runtime::watch::Watch;
-use gemm_runtime::{Compiled, Counters, Device, Simulation};
+use gemm_runtime::{Counters, Device, SassCounters, Simulation};
 use std::sync::Arc;
 
 /// Wasted shares that are worth a word.
@@ -73,7 +73,7 @@ fn counted(
 fn count(
     shape: String,
     c: &Counters,
-    compiled: &Compiled,
+    compiled: &SassCounters,
     flops: f64,
     bits: Option<u32>,
     bytes: u64,
@@ -118,7 +118,7 @@ fn sectors(c: &Counters) -> String {
 
 /// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
 /// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
-fn asked(c: &Counters, compiled: &Compiled, bits: Option<u32>, bytes: u64) -> Vec<String> {
+fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));

@@ -29,7 +29,7 @@ use gemm_dsl::spec::Instruction;
 use gemm_dsl::{cuda, parse};
 use gemm_reference::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
-use gemm_runtime::{Compiled, Device, Error, ReduceSpec, SgemmSpec};
+use gemm_runtime::{Device, Error, ReduceSpec, SassCounters, SgemmSpec};
 use recorder::{Recorder, Recording};
 use std::sync::Arc;
 
@@ -323,7 +323,7 @@ impl Observation {
     }
 
     /// What the profiler would count of it.
-    pub(super) fn compiled(&self) -> Result<&Compiled, Failure> {
+    pub(super) fn compiled(&self) -> Result<&SassCounters, Failure> {
         let compiled = self.profile.compiled.as_ref();
         Ok(compiled.ok_or_else(|| internal("the launch was not counted as compiled"))?)
     }
@@ -367,7 +367,7 @@ pub fn fault(subject: &Subject) -> Result<Option<FaultReport>, Failure> {
 }
 
 /// The instructions as compiled that are no statement's.
-fn of_no_line(profile: &Profile, total: &Compiled) -> Option<u64> {
+fn of_no_line(profile: &Profile, total: &SassCounters) -> Option<u64> {
     let of_lines = profile.compiled_statements.iter().map(|of| of.instructions);
     Some(total.instructions? - of_lines.sum::<Option<u64>>()?)
 }

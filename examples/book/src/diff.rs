@@ -2,7 +2,7 @@
 
 use super::occupancy::Occupancy;
 use super::report::Counter;
-use gemm_runtime::{Compiled, Counters};
+use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
@@ -69,7 +69,7 @@ pub struct Counts {
     /// By the text.
     pub text: Counters,
     /// As compiled.
-    pub compiled: Compiled,
+    pub compiled: SassCounters,
 }
 
 impl Counts {
@@ -183,7 +183,7 @@ const WITH_COPIES: [&str; 2] = ["shared_wavefronts", "shared_bank_conflicts"];
 
 /// The counters that differ: as compiled, then by the text.
 pub fn counters(before: &Counts, now: &Counts) -> Vec<Delta> {
-    let compiled = Compiled::QUANTITIES.iter().filter_map(|of| {
+    let compiled = SassCounters::QUANTITIES.iter().filter_map(|of| {
         let [before, now] = [before, now].map(|counts| (of.of)(&counts.compiled));
         Some((of.name, CountBasis::Compiled, before?, now?))
     });

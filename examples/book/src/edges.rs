@@ -16,7 +16,7 @@ use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::Stmt;
 use gemm_reference::product::Size;
 use gemm_runtime::spec::Bounds;
-use gemm_runtime::watch::{Accessed, Kind, Trace};
+use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use launches::EdgeLaunch;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,7 +163,7 @@ impl MapWith for [u64; 2] {
 /// The first row and column that a block stores, and how many of both.
 fn stored(c: &GlobalMatrix, trace: &Trace) -> Option<([u64; 2], [u64; 2])> {
     let mut bounds: Option<[[u64; 2]; 2]> = None;
-    let to_c = |access: &Accessed<'_>| {
+    let to_c = |access: &AccessEvent<'_>| {
         access.pattern.buffer == c.buffer && access.pattern.kind == Kind::Store
     };
     for access in trace.accesses().filter(to_c) {

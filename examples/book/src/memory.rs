@@ -7,7 +7,7 @@ use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
 use gemm_bench::lower_bound::LaunchArrays;
 use gemm_draw::metrics::{metric, quantities};
-use gemm_runtime::{Compiled, Counters};
+use gemm_runtime::{Counters, SassCounters};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -90,7 +90,7 @@ pub struct TrafficCount {
 
 impl TrafficCount {
     /// A count of the text, for which these stand as compiled; for nothing where there are none.
-    fn new(text: u64, counts: &Compiled, names: &[&str]) -> Self {
+    fn new(text: u64, counts: &SassCounters, names: &[&str]) -> Self {
         let known: Option<u64> = quantities(names).iter().map(|of| (of.of)(counts)).sum();
         Self { text, compiled: known.filter(|_| !names.is_empty()) }
     }

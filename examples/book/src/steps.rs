@@ -5,10 +5,10 @@ use super::pipeline::rounds;
 use crate::ownership::NumberedRun;
 use crate::ownership::moves::elements;
 use crate::pipeline::event;
-use crate::pipeline::event::{Action, TileArrays};
+use crate::pipeline::event::{TileArrays, WarpAction};
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::watch::{Did, Event, Kind, Price, Trace, What};
+use gemm_runtime::watch::{Action, Event, EventKind, Kind, Price, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -188,9 +188,9 @@ fn in_flight(
     for (end, row) in ends.zip(rows) {
         while let Some(act) = acts.next_if(|act| act.event < end) {
             match act.act {
-                Action::Arrive => open.extend([act.slot.unwrap_or(0)]),
-                Action::Commit => groups.push_back(std::mem::take(&mut open)),
-                Action::Wait(pending) => {
+                WarpAction::Arrive => open.extend([act.slot.unwrap_or(0)]),
+                WarpAction::Commit => groups.push_back(std::mem::take(&mut open)),
+                WarpAction::Wait(pending) => {
                     while groups.len() as u64 > pending {
                         groups.pop_front();
                     }
@@ -225,13 +225,13 @@ fn levels(kernel: &Kernel, listing: &Listing, trace: &Trace) -> Vec<Level> {
     let mut details = trace.details.iter().peekable();
     for number in 0..=trace.events.len() {
         while let Some(detail) = details.next_if(|detail| detail.event <= number) {
-            if let (Did::Shuffle { sources, .. }, 0) = (&detail.did, detail.rank) {
+            if let (Action::Shuffle { sources, .. }, 0) = (&detail.did, detail.rank) {
                 let threads = sources.iter().flatten().count();
                 take((detail.stmt, detail.rounds), "shuffle", threads, detail.warp, 0);
             }
         }
         let Some(event) = trace.events.get(number) else { continue };
-        let What::Access { pattern, .. } = &event.what else { continue };
+        let EventKind::Access { pattern, .. } = &event.what else { continue };
         let pattern = &trace.patterns[*pattern as usize];
         if let (Price::Shared(price), Kind::Store) = (pattern.cost, pattern.kind) {
             let threads = pattern.lanes.iter().flatten().count();

@@ -6,7 +6,7 @@ use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, MbarrierOp, ParamKind, Scope, Stmt, VerifiedKernel, WgmmaSync};
 use gemm_runtime::fault::Fault;
-use gemm_runtime::watch::{Arguments, Given};
+use gemm_runtime::watch::{Arguments, BufferArg};
 use gemm_runtime::{Counters, Error, SimError};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -265,7 +265,7 @@ fn found(error: SimError) -> TrialOutcome {
 }
 
 /// What a launch has left in arrays whose elements its kernel promises: not in those that depend on the order of blocks.
-fn bits(kernel: &Kernel, buffers: &[Given]) -> Vec<Vec<u64>> {
+fn bits(kernel: &Kernel, buffers: &[BufferArg]) -> Vec<Vec<u64>> {
     let declared = kernel.params.iter().filter_map(|param| match param.kind {
         ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => {
             Some(&kernel.buffers[buffer.id])
@@ -274,8 +274,8 @@ fn bits(kernel: &Kernel, buffers: &[Given]) -> Vec<Vec<u64>> {
     });
     let promised = declared.zip(buffers).filter(|(declared, _)| !declared.unordered);
     let arrays = promised.flat_map(|(_, given)| match given {
-        Given::One(buffer) => std::slice::from_ref(buffer),
-        Given::List(buffers) => &buffers[..],
+        BufferArg::One(buffer) => std::slice::from_ref(buffer),
+        BufferArg::List(buffers) => &buffers[..],
     });
     arrays.map(|buffer| buffer.bits()).collect()
 }

@@ -2,7 +2,7 @@
 
 pub use super::unit_name::UnitName;
 use gemm_perf::{Device, H200, Work};
-use gemm_runtime::{Compiled, Counters};
+use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
 
 /// The device of whose multiprocessors the units are.
@@ -40,7 +40,7 @@ pub struct Unit {
 /// are moved at least.
 pub fn asked(
     c: &Counters,
-    compiled: Option<&Compiled>,
+    compiled: Option<&SassCounters>,
     bits: Option<u32>,
     bytes: u64,
 ) -> Vec<Unit> {
@@ -108,7 +108,7 @@ pub struct Wavefronts {
 }
 
 /// Wavefronts of shared memory: as compiled where that is known.
-pub fn wavefronts(c: &Counters, compiled: Option<&Compiled>) -> Wavefronts {
+pub fn wavefronts(c: &Counters, compiled: Option<&SassCounters>) -> Wavefronts {
     match compiled.filter(|_| !has_unknown_writes(c)) {
         None => Wavefronts {
             conflicts: c.shared_bank_conflicts,
@@ -137,7 +137,7 @@ pub fn issuing_fmas(c: &Counters) -> f64 {
 mod tests {
     use super::*;
 
-    fn by_text(text: &Counters, compiled: Option<&Compiled>) -> Vec<(UnitName, f64)> {
+    fn by_text(text: &Counters, compiled: Option<&SassCounters>) -> Vec<(UnitName, f64)> {
         let units = asked(text, compiled, Some(16), 16);
         units.iter().filter(|of| of.is_by_text).map(|of| (of.name, of.cycles)).collect()
     }
@@ -147,7 +147,7 @@ mod tests {
     fn what_is_by_the_text_for_want_of_others_says_so() {
         let mut text = Counters::default();
         (text.instructions, text.shared_wavefronts, text.global_sectors) = (4000, 100, 20);
-        let mut known = Compiled::default();
+        let mut known = SassCounters::default();
         (known.instructions, known.shared_load_wavefronts) = (None, 50);
         assert_eq!(by_text(&text, Some(&known)), [(UnitName::Issue, 1000.0)]);
         known.instructions = Some(1);

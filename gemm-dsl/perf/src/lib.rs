@@ -26,7 +26,7 @@ mod tests;
 pub use devices::{DEVICES, Device, H200, Rates, Source, Times};
 pub use model::{Bound, Prediction, Unit, predict, program};
 
-use gemm_sim::{Compiled, Counters};
+use gemm_sim::{Counters, SassCounters};
 use std::ops::{AddAssign, Mul};
 
 /// What all blocks of a launch ask for together. Numbers need not be whole: they may stand for what was not simulated.
@@ -72,7 +72,7 @@ impl From<&Counters> for Work {
 impl Work {
     /// What the machine code asks for: what was counted of the text, with the instructions and the accesses to memory that the
     /// compiler makes of it. Wavefronts of asynchronous copies are told by the text alone, and with those of the others.
-    pub fn compiled(text: &Counters, compiled: &Compiled) -> Self {
+    pub fn compiled(text: &Counters, compiled: &SassCounters) -> Self {
         let work = Self::from(text);
         let wavefronts = compiled.shared_load_wavefronts + compiled.shared_store_wavefronts;
         let sectors = compiled.global_load_sectors + compiled.global_store_sectors;

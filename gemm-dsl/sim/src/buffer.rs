@@ -1,5 +1,6 @@
 //! Simulated global memory.
 
+pub(crate) mod numbered_memory;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::{meet, united};
 use half::{bf16, f16};
@@ -92,7 +93,7 @@ pub struct Buffer {
 
 /// What a launch gives a kernel for a buffer parameter.
 #[derive(Clone, Debug)]
-pub enum Given {
+pub enum BufferArg {
     /// One array.
     One(Buffer),
     /// A list of arrays of one type, for a parameter that is an array of pointers. The same may be in it
@@ -100,20 +101,22 @@ pub enum Given {
     List(Vec<Buffer>),
 }
 
-impl Given {
+impl BufferArg {
     /// The array, or those of the list.
     pub(super) fn buffers(&self) -> &[Buffer] {
         match self {
-            Given::One(buffer) => std::slice::from_ref(buffer),
-            Given::List(buffers) => buffers,
+            BufferArg::One(buffer) => std::slice::from_ref(buffer),
+            BufferArg::List(buffers) => buffers,
         }
     }
 
     /// The same elements in memory of their own.
     pub fn copied(&self) -> Self {
         match self {
-            Given::One(buffer) => Given::One(buffer.copied()),
-            Given::List(buffers) => Given::List(buffers.iter().map(Buffer::copied).collect()),
+            BufferArg::One(buffer) => BufferArg::One(buffer.copied()),
+            BufferArg::List(buffers) => {
+                BufferArg::List(buffers.iter().map(Buffer::copied).collect())
+            }
         }
     }
 
@@ -127,9 +130,9 @@ impl Given {
     }
 }
 
-impl From<Buffer> for Given {
+impl From<Buffer> for BufferArg {
     fn from(buffer: Buffer) -> Self {
-        Given::One(buffer)
+        BufferArg::One(buffer)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the access of a warp costs, as a function of where its lanes access: what is counted is what can be drawn.
 
+pub(crate) mod pattern;
 /// Bytes of a sector of global memory, in which it is moved.
 pub const SECTOR: u64 = 32;
 /// Sectors of a line of the first-level cache.

@@ -1,6 +1,9 @@
 //! What a launch is charged with.
 
-use super::quantity::Compiled;
+pub(crate) mod access_fate;
+pub(crate) mod quantity;
+pub(crate) mod traffic;
+use crate::counters::quantity::SassCounters;
 use std::ops::AddAssign;
 
 /// Defines the counters, and what is made of those of two sets of blocks.
@@ -164,7 +167,7 @@ impl Counters {
 
 /// The classes that an instruction is counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum IrClass {
     Integer,
     Float,
     Fma,
@@ -187,10 +190,10 @@ const CLASSES: usize = 16;
 
 /// The instructions of one site, a piece of code that is executed as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cost([u32; CLASSES]);
+pub(super) struct IrCost([u32; CLASSES]);
 
-impl Cost {
-    pub(super) fn add(&mut self, class: Class) {
+impl IrCost {
+    pub(super) fn add(&mut self, class: IrClass) {
         self.0[class as usize] += 1;
     }
 
@@ -201,7 +204,7 @@ impl Cost {
 
     /// Multiply-adds.
     pub(super) fn fma(&self) -> u64 {
-        self.0[Class::Fma as usize].into()
+        self.0[IrClass::Fma as usize].into()
     }
 }
 
@@ -214,10 +217,10 @@ pub struct Profile {
     /// Those of each statement by its number ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)), without what is inside it,
     /// and without blocks and their barriers. What the kernel's own functions do is with those that apply them.
     pub statements: Vec<Counters>,
-    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](super::Options::compiled)).
-    pub compiled: Option<Compiled>,
+    /// What the machine code is charged with, if that was asked for ([`Options::compiled`](crate::Options::compiled)).
+    pub compiled: Option<SassCounters>,
     /// The same of each statement by its number. Empty if it was not asked for.
-    pub compiled_statements: Vec<Compiled>,
+    pub compiled_statements: Vec<SassCounters>,
     /// How often each site was executed, until that is charged.
     pub(super) executions: Option<Executions>,
 }
@@ -240,7 +243,7 @@ impl Profile {
         }
         let own = &mut self.compiled_statements;
         let missing = other.compiled_statements.len().saturating_sub(own.len());
-        own.extend(std::iter::repeat_n(Compiled::default(), missing));
+        own.extend(std::iter::repeat_n(SassCounters::default(), missing));
         own.iter_mut().zip(&other.compiled_statements).for_each(|(own, other)| *own += *other);
         match (&mut self.executions, &other.executions) {
             (Some(own), Some(other)) => own.add(other),
@@ -253,7 +256,7 @@ impl Profile {
 /// A piece of code that is executed as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
-    pub(super) cost: Cost,
+    pub(super) cost: IrCost,
     /// The number of its statement; none of a function's.
     pub(super) stmt: Option<u32>,
 }
@@ -317,30 +320,30 @@ impl Executions {
     }
 }
 
-impl Cost {
+impl IrCost {
     /// Charges executions by so many warps, and so many lanes in all.
     fn charge(&self, [warps, lanes]: [u64; 2], counters: &mut Counters) {
         let instructions = self.instructions();
         counters.instructions += warps * instructions;
         counters.thread_instructions += lanes * instructions;
-        let count = |class: Class| u64::from(self.0[class as usize]);
-        counters.fmas += lanes * count(Class::Fma);
-        let of = |class: Class| warps * count(class);
-        counters.integer += of(Class::Integer);
-        counters.float += of(Class::Float);
-        counters.fma += of(Class::Fma);
-        counters.select += of(Class::Select);
-        counters.branch += of(Class::Branch);
-        counters.shuffle += of(Class::Shuffle);
-        counters.sync += of(Class::Sync);
-        counters.global_loads += of(Class::GlobalLoad);
-        counters.global_stores += of(Class::GlobalStore);
-        counters.shared_loads += of(Class::SharedLoad);
-        counters.shared_stores += of(Class::SharedStore);
-        counters.copies += of(Class::Copy);
-        counters.mma += of(Class::Mma);
-        counters.bulk_copies += of(Class::BulkCopy);
-        counters.mbarrier_waits += of(Class::MbarrierWait);
-        counters.wgmma += of(Class::Wgmma);
+        let count = |class: IrClass| u64::from(self.0[class as usize]);
+        counters.fmas += lanes * count(IrClass::Fma);
+        let of = |class: IrClass| warps * count(class);
+        counters.integer += of(IrClass::Integer);
+        counters.float += of(IrClass::Float);
+        counters.fma += of(IrClass::Fma);
+        counters.select += of(IrClass::Select);
+        counters.branch += of(IrClass::Branch);
+        counters.shuffle += of(IrClass::Shuffle);
+        counters.sync += of(IrClass::Sync);
+        counters.global_loads += of(IrClass::GlobalLoad);
+        counters.global_stores += of(IrClass::GlobalStore);
+        counters.shared_loads += of(IrClass::SharedLoad);
+        counters.shared_stores += of(IrClass::SharedStore);
+        counters.copies += of(IrClass::Copy);
+        counters.mma += of(IrClass::Mma);
+        counters.bulk_copies += of(IrClass::BulkCopy);
+        counters.mbarrier_waits += of(IrClass::MbarrierWait);
+        counters.wgmma += of(IrClass::Wgmma);
     }
 }

@@ -1,17 +1,17 @@
 //! What a simulated launch reports instead of a result.
 
+mod deadlock;
 mod fault;
 mod mbarrier;
-mod refused;
-mod waiting;
+mod refused_access;
 
-pub use fault::{Earlier, Fault, FaultKind, Position};
+pub use deadlock::{WaitReason, WaitingWarp};
+pub use fault::{EarlierAccess, Fault, FaultKind, Position};
 pub use mbarrier::MbarrierFault;
-pub use refused::{Reach, Refused};
-pub use waiting::{Waiting, WaitsFor};
+pub use refused_access::{Reach, RefusedAccess};
 
 use gemm_dsl::ir::HostError;
-use gemm_dsl::ir::contract::Unmet;
+use gemm_dsl::ir::contract::ContractError;
 use std::fmt;
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ pub enum SimError {
     },
     /// The arguments do not meet the kernel's contract.
     #[error(transparent)]
-    Unmet(Box<Unmet>),
+    Unmet(Box<ContractError>),
     /// A grid extent, buffer extent or stride has no value for these scalars.
     #[error("{what}: {reason}")]
     Extent {
@@ -102,7 +102,7 @@ pub enum SimError {
         /// The bits of the element from the first to the last, and in the other turns.
         bits: [u64; 2],
     },
-    /// The warps of the launch have executed more instructions than [`super::Options`] allow.
+    /// The warps of the launch have executed more instructions than [`crate::Options`] allow.
     #[error(
         "`{kernel}` has executed the {instructions} instructions that a launch may, and is not done: {at}"
     )]
@@ -113,7 +113,7 @@ pub enum SimError {
         instructions: u64,
         /// One of the warps that were not done. Which of those that run at the same time, is not the same
         /// on every run.
-        at: Box<Unfinished>,
+        at: Box<UnfinishedWarp>,
     },
     /// A kernel whose blocks speak to one another is launched by what watches the progress of another such
     /// launch, and shares a buffer with it that one of them writes: each would wait for the other.
@@ -129,8 +129,8 @@ pub enum SimError {
     Fault(Box<Fault>),
 }
 
-impl From<Unmet> for SimError {
-    fn from(unmet: Unmet) -> Self {
+impl From<ContractError> for SimError {
+    fn from(unmet: ContractError) -> Self {
         Self::Unmet(Box::new(unmet))
     }
 }
@@ -159,7 +159,7 @@ impl SimError {
 
 /// A warp that was not done when the instructions of the launch were spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedWarp {
     /// `blockIdx` of its block.
     pub block: (u32, u32, u32),
     /// Its number in the block.
@@ -172,7 +172,7 @@ pub struct Unfinished {
     pub turns: Option<&'static str>,
 }
 
-impl fmt::Display for Unfinished {
+impl fmt::Display for UnfinishedWarp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (block, order, turns) =
             (coordinates(self.block), in_order(self.order), in_turns(self.turns));

@@ -1,13 +1,11 @@
 //! Binding of arguments: what the host checks before a kernel runs.
 
-use super::Buffer;
-use super::buffer::Given;
-use super::code::Code;
-use super::error::{Fault, FaultKind, SimError};
-use super::lanes::WARP;
-use super::record::Watched;
+use super::buffer::{Buffer, BufferArg};
+use super::error::SimError;
 use super::region::{self, Region};
-use gemm_dsl::ir::contract::{Array, Place, Stretch};
+use crate::mask::WARP;
+use crate::trace::recorder::WatchedBlocks;
+use gemm_dsl::ir::contract::{self, Array, Place};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Rules;
 
@@ -18,7 +16,7 @@ pub(super) struct Launch<'k> {
     pub(super) scalars: Vec<u64>,
     pub(super) regions: Vec<Region>,
     /// The size of shared memory.
-    pub(super) shared: region::Shared,
+    pub(super) shared: region::SharedSize,
     /// The first lane slot that is no element of a register array.
     pub(super) first_variable: u32,
     /// Blocks along x, y and z.
@@ -28,7 +26,7 @@ pub(super) struct Launch<'k> {
     /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
     pub(super) tensor_cores: Rules,
     /// The blocks that are watched.
-    pub(super) watched: Watched,
+    pub(super) watched: WatchedBlocks,
     /// Whether it is only counted what the kernel does.
     pub(super) unchecked: bool,
     /// Whether it is asked what the machine code does: what the launch knows is then computed where the kernel does.
@@ -41,7 +39,7 @@ const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
 impl<'k> Launch<'k> {
     pub(super) fn new(
         kernel: &'k VerifiedKernel,
-        buffers: &[Given],
+        buffers: &[BufferArg],
         scalars: &[u64],
     ) -> Result<Self, SimError> {
         let of_kind = |buffer: bool| {
@@ -59,15 +57,15 @@ impl<'k> Launch<'k> {
             return Err(SimError::ScalarCount { kernel, expected, given });
         }
         let named = kernel.contract().arrays().zip(buffers);
-        let stretches = |given: &Given| -> Vec<Stretch> {
+        let stretches = |given: &BufferArg| -> Vec<contract::Region> {
             let buffers = given.buffers().iter();
-            let stretch = |buffer: &Buffer| Stretch {
+            let stretch = |buffer: &Buffer| contract::Region {
                 address: buffer.byte_offset(),
                 len: buffer.len() as u64,
             };
             buffers.map(stretch).collect()
         };
-        let places: Vec<Vec<Stretch>> = buffers.iter().map(stretches).collect();
+        let places: Vec<Vec<contract::Region>> = buffers.iter().map(stretches).collect();
         let arrays: Vec<Array<'_>> = named
             .zip(&places)
             .map(|((array, given), stretches)| {
@@ -75,7 +73,7 @@ impl<'k> Launch<'k> {
                 let other = |buffer: &&Buffer| !array.takes(buffer.elem());
                 let elem = given.buffers().iter().find(other).map_or(array.elem, Buffer::elem);
                 let place = match (given, &stretches[..]) {
-                    (Given::One(_), [stretch]) => Place::One(*stretch),
+                    (BufferArg::One(_), [stretch]) => Place::One(*stretch),
                     (_, stretches) => Place::List(stretches),
                 };
                 Array { name: &array.name, elem, place, axes: None }
@@ -104,7 +102,7 @@ impl<'k> Launch<'k> {
             grid: (call.grid[0], call.grid[1], call.grid[2]),
             mbarrier_numbers: mbarrier_numbers(kernel),
             tensor_cores: Rules::SM_90,
-            watched: Watched::default(),
+            watched: WatchedBlocks::default(),
             unchecked: false,
             compiled: false,
         })
@@ -178,32 +176,6 @@ impl<'k> Launch<'k> {
     pub(super) fn thread(&self, index: u32) -> (u32, u32) {
         let width = self.kernel.geometry.block.0.max(1);
         (index % width, index / width)
-    }
-
-    /// The text of a statement.
-    pub(super) fn text(&self, code: &Code<'_>, stmt: u32) -> String {
-        let stmt = code.stmts.get(stmt as usize);
-        stmt.map_or_else(String::new, |stmt| gemm_dsl::cuda::statement(self.kernel, stmt))
-    }
-
-    /// The fault of a thread of a block, by their numbers, in a statement.
-    pub(super) fn fault(
-        &self,
-        code: &Code<'_>,
-        (block, thread, stmt): (u32, u32, u32),
-        kind: FaultKind,
-    ) -> Box<Fault> {
-        Box::new(Fault {
-            kernel: self.kernel.name.clone(),
-            block: self.block(block),
-            thread: self.thread(thread),
-            statement: self.text(code, stmt),
-            number: stmt,
-            refused: None,
-            order: None,
-            turns: None,
-            kind,
-        })
     }
 }
 

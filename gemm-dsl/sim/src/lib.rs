@@ -34,76 +34,38 @@
 //!   may wait for ever, though hardware may let both go on;
 //! * an access happens at once and for everybody. An order that is missing shows as a race; what fences
 //!   let through that no interleaving explains, as two threads of which neither sees what the other wrote
-//!   before its fence, does not show. So [`Order::SeqCst`](gemm_dsl::ir::Order::SeqCst) does no more here than
-//!   [`Order::AcqRel`](gemm_dsl::ir::Order::AcqRel).
+//!   before its fence, does not show. So [`MemoryOrder::SeqCst`](gemm_dsl::ir::MemoryOrder::SeqCst) does no more here than
+//!   [`MemoryOrder::AcqRel`](gemm_dsl::ir::MemoryOrder::AcqRel).
 
-mod alone;
-mod atomic;
-mod before;
 mod buffer;
-mod bulk;
-mod check;
-mod clock;
-mod code;
-mod compiled;
-mod convert;
 pub mod cost;
 mod counters;
 mod error;
-mod eval;
-mod exec;
-mod frames;
-mod grid;
-mod grid_race;
-mod groups;
-mod handover;
-mod init;
-mod journal;
-mod lanes;
+pub(crate) mod exec;
 mod launch;
 mod lower;
-mod machine;
-mod matrix;
-mod mbarrier;
-mod memory;
-mod meter;
-mod named;
+mod mask;
 mod observe;
-mod orders;
-mod pattern;
-mod pointer;
-mod quantity;
-mod race;
-mod record;
+mod options;
+pub(crate) mod race;
 mod region;
-mod repeat;
-mod role;
-mod schedule;
-mod seen;
-mod shadow;
-mod spin;
-mod stretches;
+mod sass;
+mod scalar;
+pub(crate) mod schedule;
 #[cfg(test)]
 mod tests;
-mod timeline;
-mod traffic;
-mod tree;
-mod turns;
-mod varying;
-mod warpgroup;
-mod warpgroups;
-mod words;
+mod trace;
 
-pub use buffer::{Buffer, Element, Given, from_bytes, to_bytes};
+pub use buffer::{Buffer, BufferArg, Element, from_bytes, to_bytes};
+pub use cost::pattern::{Kind, Pattern, Price};
+pub use counters::quantity::{Quantity, SassCounters};
 pub use counters::{Counters, Profile};
 pub use error::{
-    Earlier, Fault, FaultKind, MbarrierFault, Position, Reach, Refused, SimError, Unfinished,
-    Waiting, WaitsFor,
+    EarlierAccess, Fault, FaultKind, MbarrierFault, Position, Reach, RefusedAccess, SimError,
+    UnfinishedWarp, WaitReason, WaitingWarp,
 };
-pub use meter::Options;
-pub use pattern::{Kind, Pattern, Price};
-pub use quantity::{Compiled, Quantity};
-pub use record::{Accessed, Boxed, Detail, Did, Event, Operand, Trace, What};
+pub use options::Options;
+pub use trace::{AccessEvent, Action, BoxCopy, Detail, Event, EventKind, Operand, Trace};
 
 use gemm_dsl::ir::VerifiedKernel;
 
@@ -126,7 +88,7 @@ use gemm_dsl::ir::VerifiedKernel;
 /// written before an error stays written.
 pub fn launch(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
 ) -> Result<Counters, SimError> {
     launch_with(kernel, buffers, scalars, &Options::default())
@@ -138,7 +100,7 @@ pub fn launch(
 /// As those of [`launch`], and [`SimError::OutOfInstructions`].
 pub fn launch_with(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Counters, SimError> {
@@ -151,7 +113,7 @@ pub fn launch_with(
 /// As those of [`launch_with`].
 pub fn profile(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
@@ -165,24 +127,24 @@ pub fn profile(
 /// Arguments that do not fit the kernel. What it is itself at fault with is beside what was seen.
 pub fn record(
     kernel: &VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     blocks: &[u32],
     options: &Options<'_>,
 ) -> Result<(Result<Profile, SimError>, Vec<Trace>), SimError> {
     let launch = bound(kernel, buffers, scalars, options)?;
-    let launch = launch::Launch { watched: record::Watched::new(blocks), ..launch };
+    let launch = launch::Launch { watched: trace::recorder::WatchedBlocks::new(blocks), ..launch };
     let ran = run(&launch, options);
     Ok((ran, launch.watched.seen()))
 }
 
 fn bound<'k>(
     kernel: &'k VerifiedKernel,
-    buffers: &[impl Clone + Into<Given>],
+    buffers: &[impl Clone + Into<BufferArg>],
     scalars: &[u64],
     options: &Options<'_>,
 ) -> Result<launch::Launch<'k>, SimError> {
-    let given: Vec<Given> = buffers.iter().cloned().map(Into::into).collect();
+    let given: Vec<BufferArg> = buffers.iter().cloned().map(Into::into).collect();
     let launch = launch::Launch::new(kernel, &given, scalars)?;
     let Options { tensor_cores, unchecked, compiled, .. } = *options;
     Ok(launch::Launch { tensor_cores, unchecked, compiled, ..launch })
@@ -191,12 +153,12 @@ fn bound<'k>(
 fn run(launch: &launch::Launch<'_>, options: &Options<'_>) -> Result<Profile, SimError> {
     let mut code = lower::lower(launch);
     launch.distinct(&code.stored)?;
-    let analysis = options.compiled.then(|| compiled::analyse(launch, &code));
-    let (roles, charges) = analysis.unzip();
-    code.roles = roles;
+    let analysis = options.compiled.then(|| sass::analyse(launch, &code));
+    let (fates, charges) = analysis.unzip();
+    code.fates = fates;
     let mut profile = match launch.kernel.communicates() {
-        false => grid::run(launch, &code, options),
-        true => orders::run(launch, &code, options),
+        false => schedule::grid::run(launch, &code, options),
+        true => schedule::block_order::run(launch, &code, options),
     }?;
     if let Some(charges) = charges {
         charges.charge(&mut profile);

@@ -1,21 +1,24 @@
 //! Lowering of statements: from the structured body to linear code.
 
 mod asynchronous;
+pub(crate) mod code;
 mod control;
+mod enclosing_loops;
 mod expr;
 mod function;
-mod place;
-mod rounds;
-mod state;
+mod loop_state;
+mod memory;
 mod uniform;
+pub(crate) mod uniformity;
 
-use super::code::{self, Code, Copy, Held, Instr, Lane, Lazy, Op, Slots, Uniform, Update, Value};
-use super::counters::{Class, Cost, Site};
+use super::counters::{IrClass, IrCost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
-use super::varying;
-use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
-use rounds::Around;
+use crate::lower::code::{
+    AsyncCopy, Code, Instr, Lane, Lazy, LoopState, Op, Slots, StoredValue, Uniform, Update,
+};
+use enclosing_loops::EnclosingLoops;
+use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, BufferLayout, Expr, Loop, Space, Stmt, Ty, Var};
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
@@ -23,7 +26,7 @@ use std::sync::Arc;
 /// Lowers the kernel of a launch.
 pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let kernel = launch.kernel;
-    let varying = varying::varying(kernel);
+    let varying = uniformity::varying(kernel);
     let mut slots = Slots { lanes: launch.first_variable, ..Slots::default() };
     let take = |count: &mut u32, n| {
         *count += n;
@@ -33,7 +36,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let pointers = pointers
         .zip(&launch.regions)
         .map(|(buffer, region)| match buffer.layout {
-            Layout::Pointer { into } => {
+            BufferLayout::Pointer { into } => {
                 let count = region.dims.iter().product::<u64>() as u32;
                 Some((take(&mut slots.wides, count), count, into))
             }
@@ -61,13 +64,14 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         inside: false,
         numbers: statements.iter().zip(0..).map(|(stmt, n)| (ptr::from_ref(*stmt), n)).collect(),
         stmt: 0,
-        cost: Cost::default(),
+        cost: IrCost::default(),
         vain: 0,
         sums: asynchronous::sums(kernel),
         nested: 0,
         held: HashMap::new(),
-        around: Around::new(launch.watched.any()),
+        around: EnclosingLoops::new(launch.watched.any()),
         code: Code {
+            kernel,
             instrs: Vec::new(),
             sites: Vec::new(),
             stmts: statements,
@@ -80,7 +84,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
             loaded: vec![false; kernel.buffers.len()],
             stored: vec![false; kernel.buffers.len()],
             atomics: vec![false; kernel.buffers.len()],
-            roles: None,
+            fates: None,
         },
     };
     lowering.functions();
@@ -107,7 +111,7 @@ struct Lowering<'l, 'k> {
     /// The number of the statement being lowered.
     stmt: u32,
     /// What the site being lowered costs so far.
-    cost: Cost,
+    cost: IrCost,
     /// What unrolling has done in vain.
     vain: usize,
     /// For each buffer, whether matrix instructions of warpgroups change it.
@@ -115,9 +119,9 @@ struct Lowering<'l, 'k> {
     /// How many loops of the code there are around what is lowered.
     nested: usize,
     /// What is part of a warp's state in the loops met so far.
-    held: HashMap<*const Loop, Arc<Held>>,
+    held: HashMap<*const Loop, Arc<LoopState>>,
     /// The loops around what is lowered.
-    around: Around,
+    around: EnclosingLoops,
     code: Code<'k>,
 }
 
@@ -163,13 +167,13 @@ impl<'k> Lowering<'_, 'k> {
     }
 
     /// The slots of the variables that are part of a warp's state while it goes round in a loop.
-    fn held(&mut self, l: &Loop) -> Arc<Held> {
+    fn held(&mut self, l: &Loop) -> Arc<LoopState> {
         if let Some(held) = self.held.get(&ptr::from_ref(l)) {
             return Arc::clone(held);
         }
         let kernel = self.launch.kernel;
-        let mut held = Held::default();
-        let matters = state::of_loop(kernel.vars.len(), l);
+        let mut held = LoopState::default();
+        let matters = loop_state::in_loop(kernel.vars.len(), l);
         for (var, _) in matters.into_iter().enumerate().filter(|(_, matters)| *matters) {
             let place = self.places[var];
             match kernel.vars[var].ty {
@@ -237,7 +241,7 @@ impl<'k> Lowering<'_, 'k> {
             }
             Stmt::Advance { pointer, by } => {
                 let (pointer, _) = self.pointer(pointer.buffer, &pointer.index);
-                self.cost.add(Class::Integer);
+                self.cost.add(IrClass::Integer);
                 let by = self.index(by);
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
@@ -246,15 +250,15 @@ impl<'k> Lowering<'_, 'k> {
                 let place = self.memory(target);
                 if place.space != Space::Register {
                     let shared = place.space == Space::Shared;
-                    self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
+                    self.cost.add(if shared { IrClass::SharedStore } else { IrClass::GlobalStore });
                     self.code.stored[place.region as usize] = true;
                     self.emit(Op::Store(Box::new((place, value))));
                     return;
                 }
                 let op = match (self.element(&place), value) {
-                    (Some(slot), Value::Lane(value)) => set_lane(slot, value),
-                    (Some(slot), Value::Wide(value)) => Op::SetElement(slot, value),
-                    (Some(slot), Value::Vector(value)) => Op::SetVector(slot, value),
+                    (Some(slot), StoredValue::Lane(value)) => set_lane(slot, value),
+                    (Some(slot), StoredValue::Wide(value)) => Op::SetElement(slot, value),
+                    (Some(slot), StoredValue::Vector(value)) => Op::SetVector(slot, value),
                     (None, value) => Op::StoreRegister(Box::new((place, value))),
                 };
                 self.emit(op);
@@ -262,16 +266,16 @@ impl<'k> Lowering<'_, 'k> {
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
             Stmt::Barrier(scope) => {
-                self.cost.add(Class::Sync);
+                self.cost.add(IrClass::Sync);
                 self.emit(Op::Barrier(*scope));
             }
             Stmt::NamedBarrier { id, threads, wait } => {
-                self.cost.add(Class::Sync);
+                self.cost.add(IrClass::Sync);
                 let (barrier, threads, wait) = (*id, *threads, *wait);
                 self.emit(Op::Named { barrier, threads, wait });
             }
             Stmt::Fence { order: _, scope } => {
-                self.cost.add(Class::Sync);
+                self.cost.add(IrClass::Sync);
                 self.emit(Op::Fence(*scope));
             }
             Stmt::Atomic(atomic) => self.atomic(atomic),
@@ -280,8 +284,8 @@ impl<'k> Lowering<'_, 'k> {
                 let (target_place, source_place) = (self.memory(target), self.memory(source));
                 self.code.stored[target.buffer.id] = true;
                 self.code.loaded[source_place.region as usize] = true;
-                self.cost.add(Class::Copy);
-                self.emit(Op::Copy(Box::new(Copy {
+                self.cost.add(IrClass::Copy);
+                self.emit(Op::AsyncCopy(Box::new(AsyncCopy {
                     target: target_place,
                     source: source_place,
                     guard,
@@ -295,7 +299,7 @@ impl<'k> Lowering<'_, 'k> {
             }
             Stmt::Mma(mma) => {
                 let [d, a, b] = [&mma.d, &mma.a, &mma.b].map(|first| self.fragment(first));
-                self.cost.add(Class::Mma);
+                self.cost.add(IrClass::Mma);
                 self.emit(Op::Mma(Box::new(code::Mma { format: mma.format, d, a, b })));
             }
             Stmt::Mbarrier(_)
@@ -305,22 +309,22 @@ impl<'k> Lowering<'_, 'k> {
             | Stmt::WgmmaSync(_)
             | Stmt::RegisterLimit(_) => self.asynchronous(stmt),
             Stmt::CopyCommit => {
-                self.cost.add(Class::Sync);
+                self.cost.add(IrClass::Sync);
                 self.emit(Op::Commit);
             }
             Stmt::CopyWait { pending } => {
                 let Ok(pending) = self.launch.kernel.eval_const(pending) else {
                     unreachable!("verified: the groups in flight are a constant");
                 };
-                self.cost.add(Class::Sync);
+                self.cost.add(IrClass::Sync);
                 // More than a number of 32 bits are never in flight.
                 self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
             }
             Stmt::Assume(cond) => {
                 let sites = self.code.sites.len();
                 let cond = self.pred(cond);
-                self.code.sites[sites..].iter_mut().for_each(|site| site.cost = Cost::default());
-                self.cost = Cost::default();
+                self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
+                self.cost = IrCost::default();
                 self.emit(Op::Assume(cond));
             }
             Stmt::Comment(_) => {}
@@ -328,11 +332,11 @@ impl<'k> Lowering<'_, 'k> {
     }
 
     /// What is written to a place of a type.
-    fn value(&mut self, ty: Ty, value: &Expr) -> Value {
+    fn value(&mut self, ty: Ty, value: &Expr) -> StoredValue {
         match ty {
-            Ty::Vector(_) => Value::Vector(self.vector(value)),
-            Ty::Scalar(elem) if elem.size() == 8 => Value::Wide(self.wide(value)),
-            _ => Value::Lane(self.lane(value)),
+            Ty::Vector(_) => StoredValue::Vector(self.vector(value)),
+            Ty::Scalar(elem) if elem.size() == 8 => StoredValue::Wide(self.wide(value)),
+            _ => StoredValue::Lane(self.lane(value)),
         }
     }
 
@@ -351,7 +355,7 @@ impl<'k> Lowering<'_, 'k> {
         let value = self.value(ty, value);
         let target = self.memory(target);
         let shared = target.space == Space::Shared;
-        self.cost.add(if shared { Class::SharedStore } else { Class::GlobalStore });
+        self.cost.add(if shared { IrClass::SharedStore } else { IrClass::GlobalStore });
         let region = target.region as usize;
         (self.code.loaded[region], self.code.stored[region]) = (true, true);
         self.code.atomics[region] = true;
@@ -376,7 +380,7 @@ impl<'k> Lowering<'_, 'k> {
 
     /// The value of an expression that is static. It costs nothing to ask.
     fn fixed(&mut self, expr: &Expr) -> Option<i64> {
-        if varying::differs(expr, &self.varying) {
+        if uniformity::differs(expr, &self.varying) {
             return None;
         }
         let (cost, sites) = (self.cost, self.code.sites.len());

@@ -1,10 +1,9 @@
 //! The buffers of a kernel, resolved for one launch: where each element of a logical index lies.
 
-use super::buffer::Given;
-use super::code::THREAD_Y;
+use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
-use super::stretches::{Listed, Stretches};
-use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
+use crate::buffer::numbered_memory::{ListedArray, NumberedMemory};
+use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
 /// allocation: of a parameter by the contract's rule of spans, of any other array by its size.
@@ -18,7 +17,7 @@ pub(super) struct Region {
     /// dimension has none: 0.
     pub(super) strides: Vec<u64>,
     /// The arrays of a list, by the first dimension.
-    pub(super) list: Option<Vec<Listed>>,
+    pub(super) list: Option<Vec<ListedArray>>,
     /// The exchange of elements in a row, with the elements of a row.
     pub(super) swizzle: Option<(Swizzle, u32)>,
     /// The logical dimension along which a vector access lies.
@@ -32,14 +31,14 @@ pub(super) struct Region {
     /// The element at which a global buffer starts, counted from a 32-byte boundary.
     pub(super) skew: u32,
     /// The memory of a global buffer.
-    pub(super) memory: Option<Stretches>,
+    pub(super) memory: Option<NumberedMemory>,
     /// What was given for it.
-    pub(super) given: Option<Given>,
+    pub(super) given: Option<BufferArg>,
 }
 
 /// The size of shared memory.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedSize {
     /// In words of 4 bytes.
     pub(super) words: u32,
     /// In elements, each array starting on a multiple of 16 of them.
@@ -57,13 +56,18 @@ const MOST_LANES: u64 = VECTOR_BYTES as u64;
 /// The first lane slot of register arrays: those before hold the coordinates of the thread.
 const FIRST_SLOT: u32 = THREAD_Y + 1;
 
+/// The lane slot that holds `threadIdx.x`; `threadIdx.y` is in the next.
+pub(crate) const THREAD_X: u32 = 0;
+/// The lane slot that holds `threadIdx.y`.
+pub(crate) const THREAD_Y: u32 = 1;
+
 /// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
 /// them with the size of shared memory and the end of the lane slots of register arrays.
 pub(super) fn resolve(
     kernel: &Kernel,
     scalars: &Scalars,
-    memory: &[Given],
-) -> Result<(Vec<Region>, Shared, u32), SimError> {
+    memory: &[BufferArg],
+) -> Result<(Vec<Region>, SharedSize, u32), SimError> {
     let mut bound = vec![None; kernel.buffers.len()];
     let params = kernel.params.iter().filter_map(|p| match p.kind {
         ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => Some(buffer),
@@ -90,16 +94,16 @@ pub(super) fn resolve(
         let dims = buffer.dims.iter();
         let dims: Vec<u64> = dims.map(|d| number("an extent", d)).collect::<Result<_, _>>()?;
         let (strides, size) = match &buffer.layout {
-            Layout::Strided { strides } | Layout::OfList { strides, .. } => {
+            BufferLayout::Strided { strides } | BufferLayout::OfList { strides, .. } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
                 (strides.collect::<Result<_, _>>()?, 0)
             }
-            Layout::Listed { strides } => {
+            BufferLayout::Listed { strides } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
                 ([Ok(0)].into_iter().chain(strides).collect::<Result<_, _>>()?, 0)
             }
-            Layout::Pointer { .. } => (vec![0; dims.len()], 0),
-            Layout::Array { order, pad, .. } => {
+            BufferLayout::Pointer { .. } => (vec![0; dims.len()], 0),
+            BufferLayout::Array { order, pad, .. } => {
                 let pad = number("the padding", pad)?;
                 let mut strides = vec![0; dims.len()];
                 let mut size: u64 = 1;
@@ -112,10 +116,10 @@ pub(super) fn resolve(
             }
         };
         let skew = match &bound {
-            Some(Given::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
-            Some(Given::List(_)) | None => 0,
+            Some(BufferArg::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
+            Some(BufferArg::List(_)) | None => 0,
         };
-        let (memory, list) = bound.as_ref().map(Stretches::of).unzip();
+        let (memory, list) = bound.as_ref().map(NumberedMemory::of).unzip();
         let len = match (&memory, buffer.space) {
             (Some(memory), _) => memory.len() as u64,
             (None, Space::Global) => 0,
@@ -159,7 +163,7 @@ pub(super) fn resolve(
             }
         }
         let swizzle = match &buffer.layout {
-            Layout::Array { order, swizzle: Some(swizzle), .. } => {
+            BufferLayout::Array { order, swizzle: Some(swizzle), .. } => {
                 let row = order.iter().rev().nth(1).map_or(0, |&outer| strides[outer]);
                 Some((*swizzle, row as u32))
             }
@@ -182,7 +186,7 @@ pub(super) fn resolve(
             given: bound,
         });
     }
-    Ok((regions, Shared { words: shared as u32, elements: elements as u32 }, slots as u32))
+    Ok((regions, SharedSize { words: shared as u32, elements: elements as u32 }, slots as u32))
 }
 
 /// The lane slots of an element of a register array.
@@ -200,7 +204,7 @@ impl Region {
     pub(super) fn element(&self, offset: u32) -> Position {
         let named = |index| Position { at: Some(u64::from(offset)), ..self.nowhere(index) };
         let Some(list) = &self.list else { return named(self.index(offset, 0)) };
-        let of = |(nth, array): (usize, &Listed)| {
+        let of = |(nth, array): (usize, &ListedArray)| {
             let rest = u64::from(offset).checked_sub(array.first)?;
             let mut index = self.index(rest as u32, 1);
             let inside = index.iter().zip(&self.dims).all(|(i, dim)| *i < i128::from(*dim));
@@ -229,7 +233,7 @@ impl Region {
 
     /// The number of the first element of an array of a list; 0 where there is no such array.
     #[inline]
-    pub(super) fn first_of(list: &[Listed], nth: u64) -> u32 {
+    pub(super) fn first_of(list: &[ListedArray], nth: u64) -> u32 {
         let array = usize::try_from(nth).ok().and_then(|nth| list.get(nth));
         array.map_or(0, |array| array.first as u32)
     }

@@ -1,53 +1,53 @@
 //! Self-tests: every detector on a kernel with a planted fault and on the same kernel without it,
 //! every counter on a kernel whose count is known on paper.
 
-mod alone;
+mod access_history;
 mod atomics;
+mod block_orders;
 mod bounds;
 mod clusters;
-mod compiled;
+mod concurrent_launches;
+mod constant_folding;
 mod copies;
 mod counters;
+mod deadlocks;
 mod divergence;
+mod drawn_orders;
 mod elements;
-mod folding;
-mod grid;
-mod hidden;
+mod fault_reports;
+mod grid_races;
+mod hidden_races;
+mod instruction_limit;
+mod interleavings;
+mod last_block;
 mod launches;
-mod limits;
 mod lists;
 mod livelocks;
 mod mbarriers;
 mod model;
 mod modules;
-mod orders;
+mod named_barriers;
+mod persistent_map;
 mod pointers;
-mod proxies;
+mod polling;
+mod proxy_model;
 mod races;
-mod record;
-mod refused;
-mod releases;
-mod roles;
+mod refused_accesses;
+mod release_sequences;
+mod sass;
 mod shadow;
-mod shuffles;
-mod spins;
-mod tickets;
-mod told;
-mod tree;
-mod turns;
-mod vain;
+mod traces;
 mod values;
 mod wavefronts;
-mod words;
 
 use super::{
-    Buffer, Counters, Element, Fault, FaultKind, Given, Options, SimError, Unfinished, launch,
-    launch_with,
+    Buffer, BufferArg, Counters, Element, Fault, FaultKind, Options, SimError, UnfinishedWarp,
+    launch, launch_with,
 };
-use gemm_dsl::ir::contract::{Need, Subject, Unmet};
+use gemm_dsl::ir::contract::{ContractError, Need, Subject};
 use gemm_dsl::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
-    Special, VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
+    Operand, Scope, Special, VerifiedKernel,
 };
 
 /// A kernel with one input `in` and one output `out` of given lengths.
@@ -76,7 +76,7 @@ fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
 
 impl Bench {
     fn shared(&mut self, len: i32) -> BufferId {
-        self.k.shared("x", Elem::F32, [len.into()], Layout::row_major(1), "")
+        self.k.shared("x", Elem::F32, [len.into()], BufferLayout::row_major(1), "")
     }
 
     /// The element of the input.
@@ -148,7 +148,7 @@ impl Team {
 
     /// A shared array of integers.
     fn shared(&mut self, name: &str, len: i32) -> BufferId {
-        self.k.shared(name, Elem::I32, [len.into()], Layout::row_major(1), "")
+        self.k.shared(name, Elem::I32, [len.into()], BufferLayout::row_major(1), "")
     }
 
     fn finish(self) -> (VerifiedKernel, Vec<Buffer>) {
@@ -190,7 +190,7 @@ fn fault<T: std::fmt::Debug>(outcome: Result<T, SimError>) -> Fault {
 /// That so many instructions were not enough, wherever it was.
 fn spent<T>(instructions: u64) -> Result<T, SimError> {
     let (kernel, statement) = ("kernel".into(), String::new());
-    let at = Unfinished { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
+    let at = UnfinishedWarp { block: (0, 0, 0), warp: 0, statement, order: None, turns: None };
     Err(SimError::OutOfInstructions { kernel, instructions, at: Box::new(at) })
 }
 
@@ -211,7 +211,7 @@ fn race(kind: FaultKind) -> String {
 }
 
 /// What a launch is lacking.
-fn unmet(outcome: Result<Counters, SimError>) -> Unmet {
+fn unmet(outcome: Result<Counters, SimError>) -> ContractError {
     match outcome {
         Err(SimError::Unmet(unmet)) => *unmet,
         other => panic!("an unmet requirement was expected: {other:?}"),

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::launched::Counted;
 use crate::program::Loadable;
 use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
-use gemm_sim::{Buffer, Element, Given, Options, Profile, SimError, Trace};
+use gemm_sim::{Buffer, BufferArg, Element, Options, Profile, SimError, Trace};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub struct Seen<'a> {
 /// What a kernel was launched with, as it was before the launch: another one may run on the same.
 #[derive(Clone, Debug)]
 pub struct Arguments {
-    buffers: Vec<Given>,
+    buffers: Vec<BufferArg>,
     scalars: Vec<u64>,
 }
 
@@ -90,7 +90,7 @@ pub struct Replay {
     /// What happened in the blocks that were asked for.
     pub traces: Vec<Trace>,
     /// Its arrays, in the order of the parameters, as it has left them.
-    pub buffers: Vec<Given>,
+    pub buffers: Vec<BufferArg>,
 }
 
 impl Arguments {
@@ -103,10 +103,10 @@ impl Arguments {
 
     /// The bytes of what each parameter of the kernel was given, of a list those of all its arrays; none of a number.
     pub fn bytes(&self, kernel: &VerifiedKernel) -> Vec<Option<u64>> {
-        let bytes = |given: &Given| -> u64 {
+        let bytes = |given: &BufferArg| -> u64 {
             let all = match given {
-                Given::One(buffer) => std::slice::from_ref(buffer),
-                Given::List(buffers) => buffers,
+                BufferArg::One(buffer) => std::slice::from_ref(buffer),
+                BufferArg::List(buffers) => buffers,
             };
             all.iter().map(|buffer| buffer.len() as u64 * u64::from(buffer.elem().size())).sum()
         };
@@ -120,12 +120,12 @@ impl Arguments {
     /// or of another type.
     pub fn numbered(&self) -> (Self, Vec<Range<u64>>) {
         let mut next = 1;
-        let number = |given: &Given| match given {
-            Given::One(buffer) if buffer.elem() == Elem::F32 => {
+        let number = |given: &BufferArg| match given {
+            BufferArg::One(buffer) if buffer.elem() == Elem::F32 => {
                 let numbers = next..next + buffer.len() as u64;
                 next = numbers.end;
                 let bits: Vec<u64> = numbers.clone().collect();
-                (Given::One(Buffer::from_bits(Elem::F32, bits.into_iter())), numbers)
+                (BufferArg::One(Buffer::from_bits(Elem::F32, bits.into_iter())), numbers)
             }
             other => (other.copied(), next..next),
         };
@@ -136,11 +136,11 @@ impl Arguments {
     /// The same, but that each element of the first array, whatever its type, and of others of `F32` is the last digit of its
     /// index: whole numbers that are small, whose sums can be followed.
     pub fn digits(&self) -> Self {
-        let digit = |(number, given): (usize, &Given)| match given {
-            Given::One(buffer) if number == 0 || buffer.elem() == Elem::F32 => {
+        let digit = |(number, given): (usize, &BufferArg)| match given {
+            BufferArg::One(buffer) if number == 0 || buffer.elem() == Elem::F32 => {
                 let elem = buffer.elem();
                 let digits = (0..buffer.len()).map(|index| bits_of(elem, (index % 10) as u8));
-                Given::One(Buffer::from_bits(elem, digits))
+                BufferArg::One(Buffer::from_bits(elem, digits))
             }
             other => other.copied(),
         };
@@ -159,7 +159,7 @@ impl Arguments {
         blocks: &[u32],
         instructions: u64,
     ) -> Result<Replay, SimError> {
-        let buffers: Vec<Given> = self.buffers.iter().map(Given::copied).collect();
+        let buffers: Vec<BufferArg> = self.buffers.iter().map(BufferArg::copied).collect();
         let mut options = Options::default();
         options.instructions = instructions;
         let (ran, traces) = gemm_sim::record(kernel, &buffers, &self.scalars, blocks, &options)?;
@@ -276,9 +276,9 @@ impl Backend for Simulator {
                 Argument::Word(bits) => scalars.push(bits.into()),
                 Argument::Double(bits) => scalars.push(bits),
                 Argument::Array(buffer) | Argument::Mapped(buffer, _) => {
-                    buffers.push(Given::One(buffer));
+                    buffers.push(BufferArg::One(buffer));
                 }
-                Argument::List { arrays, .. } => buffers.push(Given::List(arrays.to_vec())),
+                Argument::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
             }
         }
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
@@ -293,7 +293,7 @@ impl Backend for Simulator {
             return Ok(Some(Box::new(Counted::of(&profile))));
         };
         let blocks = watch.blocks(kernel, grid);
-        let before = buffers.iter().map(Given::copied).collect();
+        let before = buffers.iter().map(BufferArg::copied).collect();
         let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
         let arguments = Arguments { buffers: before, scalars };
         watch.ran(Seen { kernel, grid, is_main, ran: ran.as_ref(), traces, arguments });

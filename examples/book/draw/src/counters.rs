@@ -102,7 +102,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_sim::Compiled;
+    use gemm_sim::SassCounters;
 
     /// Both names of each pair are there, and every count as compiled stands for some counter of the text but atomics, of which the
     /// text's stores have some.
@@ -112,7 +112,7 @@ mod tests {
         for (field, names) in AS_COMPILED {
             assert!(fields.contains(&field) && quantities(names).len() == names.len(), "{field}");
         }
-        for quantity in Compiled::QUANTITIES {
+        for quantity in SassCounters::QUANTITIES {
             let stands = AS_COMPILED.iter().any(|(_, names)| names.contains(&quantity.name));
             assert_eq!(stands, quantity.name != "atomics", "{}", quantity.name);
         }

@@ -1,6 +1,6 @@
 //! What the profiler would count, by the simulator's model of the compiler, with its names and how far off that may be.
 
-use gemm_sim::{Compiled, Quantity};
+use gemm_sim::{Quantity, SassCounters};
 use serde::Serialize;
 
 /// A count.
@@ -20,7 +20,7 @@ pub struct Metric {
 
 /// Counts that are not 0, each with why it is known to be further off, if it is, by its name.
 pub fn predicted(
-    counts: &Compiled,
+    counts: &SassCounters,
     further_off: impl Fn(&'static str) -> Option<String>,
 ) -> Vec<Metric> {
     let of = |quantity: &Quantity| {
@@ -33,12 +33,12 @@ pub fn predicted(
             further_off: further_off(quantity.name),
         })
     };
-    Compiled::QUANTITIES.iter().filter_map(of).collect()
+    SassCounters::QUANTITIES.iter().filter_map(of).collect()
 }
 
 /// The counts of these names.
 pub fn quantities(names: &[&str]) -> Vec<&'static Quantity> {
-    Compiled::QUANTITIES.iter().filter(|quantity| names.contains(&quantity.name)).collect()
+    SassCounters::QUANTITIES.iter().filter(|quantity| names.contains(&quantity.name)).collect()
 }
 
 /// What the profiler calls a count.

@@ -1,7 +1,7 @@
 //! The text of a kernel, line by line: its words by what they are, and what each line was charged with.
 
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_sim::{Compiled, Counters, Profile};
+use gemm_sim::{Counters, Profile, SassCounters};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -71,7 +71,7 @@ pub struct MachineCounts {
 
 impl MachineCounts {
     /// That of counts.
-    pub fn from_counts(counts: &Compiled) -> Self {
+    pub fn from_counts(counts: &SassCounters) -> Self {
         Self {
             instructions: counts.instructions,
             wavefronts: counts.shared_load_wavefronts + counts.shared_store_wavefronts,
@@ -97,8 +97,8 @@ pub fn lines(
             }
         }
         for (place, counts) in places.iter().zip(&profile.compiled_statements) {
-            if *counts != Compiled::default() {
-                *compiled.entry(place.start).or_insert_with(Compiled::default) += *counts;
+            if *counts != SassCounters::default() {
+                *compiled.entry(place.start).or_insert_with(SassCounters::default) += *counts;
             }
         }
     }

@@ -4,10 +4,10 @@
 //! problem give all shapes.
 
 use crate::operands::{Numbers, argument};
-use gemm_dsl::ir::contract::{self, Axis, Call, Place, Stretch, Unmet};
+use gemm_dsl::ir::contract::{self, Axis, Call, ContractError, Place, Region};
 use gemm_dsl::ir::program::{Array, Known, Launch, Slot};
 use gemm_dsl::ir::{Expr, HostError, ParamKind, VerifiedKernel, VerifiedProgram};
-use gemm_sim::{Buffer, Given, Options, Profile, SimError, Trace};
+use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -37,7 +37,7 @@ pub struct RunRecord {
 pub enum Failure {
     /// What the kernel was given is not what it asks for.
     #[error("the kernel cannot be launched here: {0}")]
-    Unmet(#[from] Unmet),
+    Unmet(#[from] ContractError),
     /// An extent that cannot be computed.
     #[error("the launch cannot be laid out: {0}")]
     Host(#[from] HostError),
@@ -64,8 +64,8 @@ struct LaunchResult<'p> {
 
 /// An array of the program, and how its elements lie.
 struct BoundArray {
-    given: Given,
-    stretches: Vec<Stretch>,
+    given: BufferArg,
+    stretches: Vec<Region>,
     axes: Vec<Axis>,
 }
 
@@ -125,11 +125,11 @@ impl<'a> Run<'a> {
         let array = |slot: &Slot| {
             let BoundArray { given, stretches, axes } = &self.arrays[slot];
             let elem = match given {
-                Given::One(buffer) => Some(buffer.elem()),
-                Given::List(buffers) => buffers.first().map(Buffer::elem),
+                BufferArg::One(buffer) => Some(buffer.elem()),
+                BufferArg::List(buffers) => buffers.first().map(Buffer::elem),
             };
             let place = match (given, &stretches[..]) {
-                (Given::One(_), [stretch]) => Place::One(*stretch),
+                (BufferArg::One(_), [stretch]) => Place::One(*stretch),
                 (_, stretches) => Place::List(stretches),
             };
             elem.map(|elem| contract::Array { name: "array", elem, place, axes: Some(axes) })
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         let arrays =
             launch.bind.iter().filter_map(|(operand, slot)| Some((*operand, array(slot)?)));
         let arrays: Vec<_> = arrays.collect();
-        let given = contract::Given {
+        let given = contract::Arguments {
             extents: &extents,
             arguments: self.known.arguments(),
             arrays: &arrays,
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         launch: &Launch,
         kernel: &VerifiedKernel,
         call: &Call,
-    ) -> Result<(Vec<Given>, Vec<u64>), Failure> {
+    ) -> Result<(Vec<BufferArg>, Vec<u64>), Failure> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for (param, bits) in kernel.params.iter().zip(&call.scalars) {
             match &param.kind {
@@ -213,13 +213,13 @@ impl<'a> Run<'a> {
             None => Buffer::zeros_of(elem, len as usize),
         };
         let (given, many) = match count {
-            None => (Given::One(one()), 1),
+            None => (BufferArg::One(one()), 1),
             Some(count) => {
                 let count = program.eval(count, self.known)?;
-                (Given::List((0..count).map(|_| one()).collect()), count)
+                (BufferArg::List((0..count).map(|_| one()).collect()), count)
             }
         };
-        let stretches = vec![Stretch { address: 0, len }; many as usize];
+        let stretches = vec![Region { address: 0, len }; many as usize];
         self.arrays.insert(slot, BoundArray { given, stretches, axes });
         Ok(())
     }

@@ -6,7 +6,7 @@
 use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_dsl::ir::{Kernel, Scalars, Space};
-use gemm_runtime::watch::{Accessed, Boxed, Did, Kind, Trace};
+use gemm_runtime::watch::{AccessEvent, Action, BoxCopy, Kind, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -124,7 +124,7 @@ struct NumberedWords {
 impl NumberedWords {
     fn from_trace(kernel: &Kernel, trace: &Trace, matrices: &[Option<GlobalMatrix>; 3]) -> Self {
         let mut written = Self::default();
-        let to_shared = |access: &Accessed<'_>| {
+        let to_shared = |access: &AccessEvent<'_>| {
             let is_written = matches!(access.pattern.kind, Kind::Store | Kind::CopyWrite);
             is_written && kernel.buffers[access.pattern.buffer].space == Space::Shared
         };
@@ -194,7 +194,7 @@ pub(super) fn boxes(
 ) -> ([Option<u64>; 2], BTreeSet<u32>) {
     let (mut zeros, mut statements) = ([None; 2], BTreeSet::new());
     for detail in &trace.details {
-        let Did::Boxed(boxed) = &detail.did else { continue };
+        let Action::BoxCopy(boxed) = &detail.did else { continue };
         let side = ["A", "B"].iter().position(|of| kernel.buffers[boxed.to].name.starts_with(of));
         let (Some(side), Some(beyond)) = (side, beyond(kernel, scalars, boxed)) else { continue };
         *zeros[side].get_or_insert(0) += beyond;
@@ -204,7 +204,7 @@ pub(super) fn boxes(
 }
 
 /// How many elements of a box are beyond the array.
-fn beyond(kernel: &Kernel, scalars: &Scalars, boxed: &Boxed) -> Option<u64> {
+fn beyond(kernel: &Kernel, scalars: &Scalars, boxed: &BoxCopy) -> Option<u64> {
     let dims = &kernel.buffers[boxed.from].dims;
     let extents: Option<Vec<i64>> =
         dims.iter().map(|dim| i64::try_from(kernel.eval(dim, scalars).ok()?).ok()).collect();

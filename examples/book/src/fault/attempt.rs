@@ -3,7 +3,7 @@
 use crate::access;
 use crate::wgmma::ranges;
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::fault::{Fault, Reach, Refused};
+use gemm_runtime::fault::{Fault, Reach, RefusedAccess};
 use serde::Serialize;
 
 /// An access that was not made, lane by lane.
@@ -86,7 +86,7 @@ impl Attempt {
 }
 
 /// Which array of a list a lane points into: its index has one number more than the array has extents.
-fn of_list(refused: &Refused, lane: u32) -> Option<i128> {
+fn of_list(refused: &RefusedAccess, lane: u32) -> Option<i128> {
     let reach = refused.lanes.iter().find(|reach| reach.lane == lane)?;
     let is_of_list = reach.index.len() > refused.extents.len();
     reach.index.first().copied().filter(|_| is_of_list)

@@ -3,8 +3,8 @@
 
 use crate::ownership::moves::elements_of;
 use gemm_dsl::ir::{Kernel, Space};
-use gemm_runtime::fault::{Earlier, Fault, FaultKind, Position};
-use gemm_runtime::watch::{Accessed, Event, Kind, Pattern, Trace, What};
+use gemm_runtime::fault::{EarlierAccess, Fault, FaultKind, Position};
+use gemm_runtime::watch::{AccessEvent, Event, EventKind, Kind, Pattern, Trace};
 
 /// A thread's number in its block.
 pub(super) fn number(kernel: &Kernel, thread: (u32, u32)) -> u32 {
@@ -74,7 +74,7 @@ fn accessed(kind: &FaultKind) -> Option<(&Position, bool)> {
 }
 
 /// The access that a fault says is not ordered with its own.
-fn earlier(kind: &FaultKind) -> Option<&Earlier> {
+fn earlier(kind: &FaultKind) -> Option<&EarlierAccess> {
     match kind {
         FaultKind::Race { earlier, .. } | FaultKind::CopyNotAwaited { earlier, .. } => {
             Some(earlier)
@@ -92,7 +92,8 @@ impl<'t> ElementHistory<'t> {
         let mut touches: Vec<ElementAccess<'t>> = made.collect();
         if let Some(refused) = &fault.refused {
             // Behind it nothing was done.
-            let is_it = |event: &&Event| event.what == What::Refused && event.warp == thread / 32;
+            let is_it =
+                |event: &&Event| event.what == EventKind::Refused && event.warp == thread / 32;
             let event = trace.events.iter().rfind(is_it)?;
             let (kind, threads) = (refused.kind, vec![thread]);
             touches.push(ElementAccess { event, kind, threads, thread, pattern: None });
@@ -122,7 +123,7 @@ impl<'t> ElementHistory<'t> {
 
 impl<'t> ElementAccess<'t> {
     /// An access, if some lane of it touches the element.
-    fn new(kernel: &Kernel, about: &FaultElement, access: &Accessed<'t>) -> Option<Self> {
+    fn new(kernel: &Kernel, about: &FaultElement, access: &AccessEvent<'t>) -> Option<Self> {
         let pattern = access.pattern;
         let element = about.element.filter(|_| pattern.buffer == about.buffer)?;
         let elements = elements_of(access, kernel.buffers[pattern.buffer].elem.size());

@@ -5,7 +5,7 @@ use super::{MOST, NAMES, OwnedTile};
 use crate::ownership::rectangles::{Area, Rect, areas};
 use crate::wgmma::{extents, ranges, warps};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Boxed, Did, Operand, Trace};
+use gemm_runtime::watch::{Action, BoxCopy, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
     let mut read: BTreeMap<u32, BTreeSet<Rect>> = BTreeMap::new();
     let mut arrays: BTreeMap<usize, [u64; 2]> = BTreeMap::new();
     for detail in trace.details.iter().filter(|detail| detail.rank == 0) {
-        let Did::Multiplied { a, b, columns } = &detail.did else { continue };
+        let Action::Multiplied { a, b, columns } = &detail.did else { continue };
         let operand: &Operand = if side == 0 { a } else { b };
         let size = u64::from(kernel.buffers[operand.buffer].elem.size());
         let [.., rows, terms] = extents(kernel, operand.buffer)?[..] else { return None };
@@ -72,13 +72,13 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
     }
     let extents = *arrays.values().next()?;
     let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
-        Did::Boxed(boxed) if arrays.contains_key(&boxed.to) => {
+        Action::BoxCopy(boxed) if arrays.contains_key(&boxed.to) => {
             Some(((detail.rank, detail.warp), boxed))
         }
         _ => None,
     });
-    let boxed: Vec<((u32, u32), &Boxed)> = boxed.collect();
-    let rect = |boxed: &Boxed| {
+    let boxed: Vec<((u32, u32), &BoxCopy)> = boxed.collect();
+    let rect = |boxed: &BoxCopy| {
         let [y, x] = place(boxed.first, extents);
         let [.., height, width] = boxed.tile[..] else { return None };
         Some(Rect { x, y, width, height })

@@ -1,8 +1,8 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
 use crate::analysis::Observation;
-use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
-use gemm_runtime::watch::{Accessed, Kind, Trace};
+use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Space};
+use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ impl GlobalMatrix {
         let is_it = |(buffer, _): &(usize, &Range<u64>)| kernel.buffers[*buffer].name == name;
         let (buffer, numbers) = arrays.zip(numbers).find(is_it)?;
         let declared = &kernel.buffers[buffer];
-        let Layout::Strided { strides } = &declared.layout else { return None };
+        let BufferLayout::Strided { strides } = &declared.layout else { return None };
         let [products @ .., row, column] = &strides[..] else { return None };
         let stride = |expr| u64::try_from(kernel.eval(expr, scalars).ok()?).ok();
         let product = products.first().and_then(stride).filter(|stride| *stride > 0);
@@ -172,12 +172,12 @@ impl MatrixMoves {
 }
 
 /// The elements of 4 bytes of an access, lane by lane, each with its thread.
-pub(crate) fn elements(access: &Accessed<'_>) -> Vec<(u32, u64)> {
+pub(crate) fn elements(access: &AccessEvent<'_>) -> Vec<(u32, u64)> {
     elements_of(access, 4)
 }
 
 /// The elements of so many bytes.
-pub(crate) fn elements_of(access: &Accessed<'_>, size: u32) -> Vec<(u32, u64)> {
+pub(crate) fn elements_of(access: &AccessEvent<'_>, size: u32) -> Vec<(u32, u64)> {
     let (pattern, first, warp) = (access.pattern, access.first, access.event.warp);
     let lanes = pattern.lanes.iter().zip(0u32..);
     let lanes = lanes.filter_map(|(at, lane)| Some((lane, i64::from(first) + i64::from((*at)?))));

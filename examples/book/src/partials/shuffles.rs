@@ -4,7 +4,7 @@ use super::{COLUMNS, PartialStep, PartialTable, PartialValue, SHOWN, around, giv
 use crate::ownership::moves::written;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Elem, Expr, Kernel, Space, Stmt, Var};
-use gemm_runtime::watch::{Detail, Did, Kind, Trace, VerifiedKernel, What};
+use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace, VerifiedKernel};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub(super) fn tables(
     let read = |stmt: u32| read(statements[stmt as usize]);
     let mut runs: Vec<ShuffleRun<'_>> = Vec::new();
     let own = |detail: &&Detail| {
-        (detail.rank, detail.warp) == (0, 0) && matches!(detail.did, Did::Shuffle { .. })
+        (detail.rank, detail.warp) == (0, 0) && matches!(detail.did, Action::Shuffle { .. })
     };
     for step in trace.details.iter().filter(own) {
         let elem = given(kernel, statements[step.stmt as usize]);
@@ -80,7 +80,7 @@ pub(super) fn tables(
             columns.push(PartialStep { name: format!("stored, line {line}"), active, cells });
         }
         for step in run.steps.iter().rev() {
-            let Did::Shuffle { values, sources } = &step.did else { continue };
+            let Action::Shuffle { values, sources } = &step.did else { continue };
             let taken = counts.iter().filter_map(|lane| sources[*lane].map(usize::from));
             let taken: Vec<usize> = taken.collect();
             counts.extend(taken);
@@ -136,7 +136,7 @@ fn stored<'k>(
 ) -> Vec<WarpStore<'k>> {
     let events = trace.events.iter().take(among.end).skip(among.start);
     let stores = events.filter(|event| event.warp == 0).filter_map(|event| {
-        let What::Access { pattern, words, .. } = &event.what else { return None };
+        let EventKind::Access { pattern, words, .. } = &event.what else { return None };
         let pattern = &trace.patterns[*pattern as usize];
         let buffer = &kernel.buffers[pattern.buffer];
         if pattern.kind != Kind::Store || buffer.space == Space::Register {

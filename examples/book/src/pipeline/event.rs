@@ -1,11 +1,11 @@
 //! What an event of a warp is, as far as copies and multiply-adds go.
 
-use gemm_dsl::ir::{Buffer, Kernel, Layout, MbarrierOp, Space, Stmt, WgmmaSync};
-use gemm_runtime::watch::{Event, Kind, Trace, What};
+use gemm_dsl::ir::{Buffer, BufferLayout, Kernel, MbarrierOp, Space, Stmt, WgmmaSync};
+use gemm_runtime::watch::{Event, EventKind, Kind, Trace};
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Action {
+pub(crate) enum WarpAction {
     /// Loads from global memory.
     Load,
     /// Starts asynchronous copies.
@@ -38,7 +38,7 @@ pub(crate) enum Action {
 /// An act, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionAt {
-    pub(crate) act: Action,
+    pub(crate) act: WarpAction,
     /// The slot of the ring that is written or read.
     pub(crate) slot: Option<u64>,
     /// Instructions that the warp had executed before, and multiply-adds among them.
@@ -58,7 +58,7 @@ pub(crate) struct TileArrays {
 impl TileArrays {
     pub(crate) fn new(kernel: &Kernel) -> Self {
         let stacked = |buffer: &Buffer| {
-            matches!(&buffer.layout, Layout::Array { order, .. } if order.len() > 2 && order[0] == 0)
+            matches!(&buffer.layout, BufferLayout::Array { order, .. } if order.len() > 2 && order[0] == 0)
                 && buffer.space == Space::Shared
         };
         // A ring has tiles of A and of B: what a single array stacks is something else.
@@ -94,42 +94,44 @@ pub(crate) fn all(
     let statements = kernel.statements();
     let of = |(number, event): (usize, &&Event)| {
         let (act, slot) = match &event.what {
-            What::Access { pattern, first, .. } => {
+            EventKind::Access { pattern, first, .. } => {
                 let pattern = &trace.patterns[*pattern as usize];
                 let act = match (kernel.buffers[pattern.buffer].space, pattern.kind) {
-                    (Space::Global, Kind::Load) => Action::Load,
-                    (Space::Global, Kind::Store) => Action::Store,
-                    (Space::Shared, Kind::Load) => Action::Read,
-                    (Space::Shared, Kind::Store) => Action::Write,
-                    (Space::Shared, Kind::CopyWrite) => Action::Arrive,
-                    (_, Kind::CopyRead) => Action::Copy,
+                    (Space::Global, Kind::Load) => WarpAction::Load,
+                    (Space::Global, Kind::Store) => WarpAction::Store,
+                    (Space::Shared, Kind::Load) => WarpAction::Read,
+                    (Space::Shared, Kind::Store) => WarpAction::Write,
+                    (Space::Shared, Kind::CopyWrite) => WarpAction::Arrive,
+                    (_, Kind::CopyRead) => WarpAction::Copy,
                     // What is added to others' sums is no part of a copy, and nothing is copied to global memory.
                     (_, Kind::Atomic) | (Space::Global, Kind::CopyWrite) => return None,
                     (Space::Register, Kind::Load | Kind::Store | Kind::CopyWrite) => return None,
                 };
                 (act, ring.slot(pattern.buffer, *first))
             }
-            What::Statement => (statement(kernel, statements.get(event.stmt as usize)?)?, None),
-            What::Refused => return None,
+            EventKind::Statement => {
+                (statement(kernel, statements.get(event.stmt as usize)?)?, None)
+            }
+            EventKind::Refused => return None,
         };
         Some(ActionAt { act, slot, executed: event.executed, event: number })
     };
     events.iter().enumerate().filter_map(of).collect()
 }
 
-fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<Action> {
+fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
     Some(match stmt {
-        Stmt::CopyCommit => Action::Commit,
+        Stmt::CopyCommit => WarpAction::Commit,
         Stmt::CopyWait { pending } => {
-            Action::Wait(kernel.eval_const(pending).ok()?.try_into().ok()?)
+            WarpAction::Wait(kernel.eval_const(pending).ok()?.try_into().ok()?)
         }
-        Stmt::Barrier(_) | Stmt::NamedBarrier { .. } => Action::Barrier,
-        Stmt::TensorCopy(_) => Action::Box,
-        Stmt::Mma(_) | Stmt::Wgmma(_) => Action::Matrix,
-        Stmt::WgmmaSync(WgmmaSync::Wait { .. }) => Action::Sums,
+        Stmt::Barrier(_) | Stmt::NamedBarrier { .. } => WarpAction::Barrier,
+        Stmt::TensorCopy(_) => WarpAction::Box,
+        Stmt::Mma(_) | Stmt::Wgmma(_) => WarpAction::Matrix,
+        Stmt::WgmmaSync(WgmmaSync::Wait { .. }) => WarpAction::Sums,
         Stmt::Mbarrier(barrier) => match barrier.op {
-            MbarrierOp::ArriveExpect { .. } => Action::Expect(barrier.at.barriers.id),
-            MbarrierOp::Wait { .. } => Action::Await(barrier.at.barriers.id),
+            MbarrierOp::ArriveExpect { .. } => WarpAction::Expect(barrier.at.barriers.id),
+            MbarrierOp::Wait { .. } => WarpAction::Await(barrier.at.barriers.id),
             MbarrierOp::Init { .. } | MbarrierOp::Arrive | MbarrierOp::ArriveRemote { .. } => {
                 return None;
             }

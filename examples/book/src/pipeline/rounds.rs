@@ -1,7 +1,7 @@
 //! The loop that a warp spends its time in, round by round.
 
 use gemm_dsl::ir::{Kernel, Space, Stmt};
-use gemm_runtime::watch::{Event, Trace, What};
+use gemm_runtime::watch::{Event, EventKind, Trace};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -30,14 +30,14 @@ impl Rounds {
 pub(crate) fn main_loop(kernel: &Kernel, trace: &Trace, events: &[&Event]) -> Option<Rounds> {
     let statements = kernel.statements();
     let is_of_tiles = |event: &Event| match &event.what {
-        What::Access { pattern, .. } => {
+        EventKind::Access { pattern, .. } => {
             kernel.buffers[trace.patterns[*pattern as usize].buffer].space == Space::Shared
         }
-        What::Statement => matches!(
+        EventKind::Statement => matches!(
             statements.get(event.stmt as usize),
             Some(Stmt::TensorCopy(_) | Stmt::Mma(_) | Stmt::Wgmma(_))
         ),
-        What::Refused => false,
+        EventKind::Refused => false,
     };
     let of_tiles: Vec<&Event> = events.iter().copied().filter(|event| is_of_tiles(event)).collect();
     let var = longest(trace, &of_tiles).or_else(|| longest(trace, events))?;

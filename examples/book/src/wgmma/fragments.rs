@@ -2,7 +2,7 @@
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::{Kernel, Wgmma};
-use gemm_runtime::watch::{Did, Operand, Trace};
+use gemm_runtime::watch::{Action, Operand, Trace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub fn lane_of(row: &usize, column: &usize) -> Option<(usize, usize)> {
 pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Result<Vec<Fragment>, Contradiction> {
     let mut held = BTreeSet::new();
     for detail in trace.details.iter().filter(|of| of.rank == 0 && of.warp.is_multiple_of(4)) {
-        let Did::Multiplied { a, b, columns } = &detail.did else { continue };
+        let Action::Multiplied { a, b, columns } = &detail.did else { continue };
         held.insert(Fragment {
             warp: detail.warp,
             arrays: [a, b].map(|operand| kernel.buffers[operand.buffer].name.clone()),

@@ -2,7 +2,7 @@
 
 use super::{Contradiction, extents};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Boxed, Did, Kind, Operand, Trace};
+use gemm_runtime::watch::{Action, BoxCopy, Kind, Operand, Trace};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +100,7 @@ fn first_tiles<'t>(
 ) -> Result<BTreeMap<usize, Vec<&'t Operand>>, Contradiction> {
     // Of a box of several planes the first rows are known, which need not be those that are multiplied first.
     let boxed = trace.details.iter().filter_map(|detail| match &detail.did {
-        Did::Boxed(boxed) => Some((boxed.to, boxed.first)),
+        Action::BoxCopy(boxed) => Some((boxed.to, boxed.first)),
         _ => None,
     });
     let boxed: BTreeSet<(usize, u32)> = boxed.collect();
@@ -112,7 +112,7 @@ fn first_tiles<'t>(
     let mut first = None;
     let mut tiles: BTreeMap<usize, Vec<&Operand>> = BTreeMap::new();
     for detail in &trace.details {
-        let Did::Multiplied { a, b, .. } = &detail.did else { continue };
+        let Action::Multiplied { a, b, .. } = &detail.did else { continue };
         let warp = (detail.rank, detail.warp);
         if *first.get_or_insert(warp) != warp {
             continue;
@@ -180,7 +180,7 @@ impl TileTrace {
         let (elements, own) = row.ok_or_else(no_rows)?;
         let first = own.first - own.column / size;
         let boxed = trace.details.iter().find_map(|detail| match &detail.did {
-            Did::Boxed(boxed) if (boxed.to, boxed.first) == (buffer, first) => Some(boxed),
+            Action::BoxCopy(boxed) if (boxed.to, boxed.first) == (buffer, first) => Some(boxed),
             _ => None,
         });
         let mut tile = Self {
@@ -200,7 +200,7 @@ impl TileTrace {
     }
 
     /// A box writes it: what no instruction reads is there all the same, and what one does lies where it reads.
-    fn is_written_by(&mut self, boxed: &Boxed, size: u32) -> Result<(), Contradiction> {
+    fn is_written_by(&mut self, boxed: &BoxCopy, size: u32) -> Result<(), Contradiction> {
         let row = boxed.tile.last().and_then(|extent| u32::try_from(*extent).ok()).unwrap_or(0);
         if row * size != self.row {
             let (array, written, read) = (self.array.clone(), row * size, self.row);

@@ -6,7 +6,7 @@ use gemm_dsl::ir::MbarrierOp;
 use gemm_dsl::ir::Stmt;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::stages::{self, Stage};
-use gemm_runtime::watch::{Did, Trace, VerifiedKernel};
+use gemm_runtime::watch::{Action, Trace, VerifiedKernel};
 
 /// Random lines that are tried.
 const COUNT: usize = 8;
@@ -85,8 +85,8 @@ fn tiles_lie_as_their_swizzle_says_and_are_read_where_they_were_written() {
         let mut written = std::collections::BTreeSet::new();
         for detail in &trace.details {
             match &detail.did {
-                Did::Boxed(boxed) => written.extend(boxed.parts.iter().copied()),
-                Did::Multiplied { a, b, .. } if has_boxes(&stage) => {
+                Action::BoxCopy(boxed) => written.extend(boxed.parts.iter().copied()),
+                Action::Multiplied { a, b, .. } if has_boxes(&stage) => {
                     // The first rows of a box are those that are recorded.
                     let known = [a, b].into_iter().filter(|operand| {
                         let own = operand.parts[0] - operand.column;
@@ -158,7 +158,7 @@ fn hands_on(name: &str, tiles: &Tiles, kernel: &VerifiedKernel, trace: &Trace) {
             assert_eq!(held, due.filter(|of| *of < tiles.turns.len()), "{name}: {number}");
         }
     }
-    let completed = trace.details.iter().filter(|of| matches!(of.did, Did::Completed { .. }));
+    let completed = trace.details.iter().filter(|of| matches!(of.did, Action::Completed { .. }));
     let phases: u64 = tiles.barriers.iter().map(|of| of.phases).sum();
     assert_eq!(phases, completed.count() as u64, "{name}");
     assert_eq!(phases, (tiles.turns.len() * made.len()) as u64, "{name}");

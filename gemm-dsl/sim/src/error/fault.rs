@@ -1,7 +1,7 @@
 //! What a thread did that the IR forbids.
 
-use super::waiting::{named, not_begun};
-use super::{MbarrierFault, Refused, Waiting, coordinates, in_order, in_turns};
+use super::{MbarrierFault, RefusedAccess, WaitingWarp, coordinates, in_order, in_turns};
+use crate::error::deadlock::{named, not_begun};
 use gemm_dsl::ir::{BinaryOp, RegisterLimit, Scope, Space, Ty};
 use std::fmt;
 use thiserror::Error;
@@ -24,7 +24,7 @@ pub struct Fault {
     /// The number of the statement ([`Kernel::statements`](gemm_dsl::ir::Kernel::statements)).
     pub number: u32,
     /// The access that is at fault, where it was not made at all: some lane would have been outside of its array, or not on 16 bytes.
-    pub refused: Option<Box<Refused>>,
+    pub refused: Option<Box<RefusedAccess>>,
     /// The order in which blocks ran, where there are several that speak to one another: ascending,
     /// descending, shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
@@ -58,7 +58,7 @@ impl fmt::Display for Position {
 
 /// The earlier of two accesses that nothing orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Earlier {
+pub struct EarlierAccess {
     /// `blockIdx` of its thread.
     pub block: (u32, u32, u32),
     /// `threadIdx` of its thread.
@@ -69,7 +69,7 @@ pub struct Earlier {
     pub(crate) by: &'static str,
 }
 
-impl Earlier {
+impl EarlierAccess {
     /// Who made it.
     fn who(&self) -> String {
         let ((x, y), block) = (self.thread, coordinates(self.block));
@@ -82,7 +82,7 @@ impl Earlier {
     }
 }
 
-impl fmt::Display for Earlier {
+impl fmt::Display for EarlierAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.wrote { "write" } else { "read" };
         write!(f, "the {verb} by {}", self.who())
@@ -148,7 +148,7 @@ pub enum FaultKind {
         /// Whether the later access writes.
         writes: bool,
         /// The access it conflicts with.
-        earlier: Earlier,
+        earlier: EarlierAccess,
     },
     /// Data of an asynchronous copy is read before the copying thread has waited for it.
     #[error("asynchronous copy consumed before its wait: {place} is being written by {}", .earlier.who())]
@@ -156,7 +156,7 @@ pub enum FaultKind {
         /// The element.
         place: Position,
         /// The copy.
-        earlier: Earlier,
+        earlier: EarlierAccess,
     },
     /// Something is wrong at a barrier in shared memory.
     #[error("barrier {barrier}[{index}]{}: {wrong}", of_block(*.block))]
@@ -218,13 +218,13 @@ pub enum FaultKind {
     },
     /// Sums are read or written while matrix instructions change them.
     #[error("{place} is a sum in flight: no wait that names it covers its matrix instruction")]
-    SumsInFlight {
+    AccumulatorsInFlight {
         /// The sum.
         place: Position,
     },
     /// Matrix instructions change sums that were touched since the last fence that names them, or there is none.
     #[error("no fence orders what was done with `{buffer}` before the matrix instruction")]
-    SumsNotFenced {
+    AccumulatorsNotFenced {
         /// The register array.
         buffer: String,
     },
@@ -284,7 +284,7 @@ pub enum FaultKind {
     #[error("deadlock: {}{}", named(.waiting), not_begun(*.to_come))]
     Deadlock {
         /// All that wait.
-        waiting: Vec<Waiting>,
+        waiting: Vec<WaitingWarp>,
         /// Blocks that have not begun, and need not before those that wait are done.
         to_come: u32,
     },

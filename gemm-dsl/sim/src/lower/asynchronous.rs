@@ -1,11 +1,12 @@
 //! Lowering of the statements of asynchronous units.
 
-use super::super::code::{self, Barriers, Op, SumsOp, Tile};
-use super::super::counters::Class;
+use super::super::counters::IrClass;
 use super::Lowering;
+use crate::lower::code;
+use crate::lower::code::{Barriers, Op, Tile, WgmmaSyncOp};
 use gemm_dsl::ir::{
-    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, Order, Stmt,
-    TensorCopy, Wgmma, WgmmaSync,
+    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, MemoryOrder,
+    Stmt, TensorCopy, Wgmma, WgmmaSync,
 };
 
 /// For each buffer, whether matrix instructions of warpgroups change it.
@@ -45,7 +46,7 @@ impl Lowering<'_, '_> {
         }
         found.retain(|(buffer, _)| self.sums[buffer.id]);
         for (buffer, declared) in found {
-            self.emit(Op::Touch { array: buffer.id as u32, declared });
+            self.emit(Op::UseAccumulators { array: buffer.id as u32, declared });
         }
     }
 
@@ -67,11 +68,11 @@ impl Lowering<'_, '_> {
         let op = match stmt {
             Stmt::Mbarrier(Mbarrier { at, op }) => {
                 let class = match op {
-                    MbarrierOp::Wait { .. } => Class::MbarrierWait,
+                    MbarrierOp::Wait { .. } => IrClass::MbarrierWait,
                     MbarrierOp::Init { .. }
                     | MbarrierOp::Arrive
                     | MbarrierOp::ArriveRemote { .. }
-                    | MbarrierOp::ArriveExpect { .. } => Class::Sync,
+                    | MbarrierOp::ArriveExpect { .. } => IrClass::Sync,
                 };
                 let at = self.barriers(at);
                 let op = match op {
@@ -85,7 +86,7 @@ impl Lowering<'_, '_> {
                     MbarrierOp::Arrive => code::MbarrierOp::Arrive(None),
                     MbarrierOp::ArriveRemote { block, order } => {
                         let block = self.index(block);
-                        code::MbarrierOp::ArriveRemote(block, *order == Order::Relaxed)
+                        code::MbarrierOp::ArriveRemote(block, *order == MemoryOrder::Relaxed)
                     }
                     MbarrierOp::ArriveExpect { bytes } => {
                         code::MbarrierOp::Arrive(Some(self.index(bytes)))
@@ -96,7 +97,7 @@ impl Lowering<'_, '_> {
                 Op::Mbarrier(Box::new(code::Mbarrier { at, op }))
             }
             Stmt::ProxyFence(fence) => {
-                self.cost.add(Class::Sync);
+                self.cost.add(IrClass::Sync);
                 Op::ProxyFence(*fence)
             }
             Stmt::TensorCopy(TensorCopy { from, at, to, barrier, multicast }) => {
@@ -110,7 +111,7 @@ impl Lowering<'_, '_> {
                 let multicast = multicast.as_ref().map(|blocks| self.index(blocks));
                 self.code.stored[to.buffer.id] = true;
                 self.code.loaded[from.id] = true;
-                self.cost.add(Class::BulkCopy);
+                self.cost.add(IrClass::BulkCopy);
                 let (from, to) = (from.id as u32, to_place);
                 let copy = code::TensorCopy { from, at, tile, swizzle, to, barrier, multicast };
                 Op::TensorCopy(Box::new(copy))
@@ -118,23 +119,23 @@ impl Lowering<'_, '_> {
             Stmt::Wgmma(Wgmma { format, columns, d, a, b, accumulate }) => {
                 let (d, a, b) = (self.fragment(d), self.tile(a), self.tile(b));
                 let accumulate = self.pred(accumulate);
-                self.cost.add(Class::Wgmma);
+                self.cost.add(IrClass::Wgmma);
                 let (format, columns) = (*format, *columns);
                 Op::Wgmma(Box::new(code::Wgmma { format, columns, d, a, b, accumulate }))
             }
             Stmt::WgmmaSync(sync) => {
-                self.cost.add(Class::Sync);
-                Op::Sums(Box::new(match sync {
-                    WgmmaSync::Fence { accumulators } => SumsOp::Fence(arrays(accumulators)),
-                    WgmmaSync::Commit => SumsOp::Commit,
+                self.cost.add(IrClass::Sync);
+                Op::WgmmaSync(Box::new(match sync {
+                    WgmmaSync::Fence { accumulators } => WgmmaSyncOp::Fence(arrays(accumulators)),
+                    WgmmaSync::Commit => WgmmaSyncOp::Commit,
                     WgmmaSync::Wait { pending, accumulators } => {
-                        SumsOp::Wait { pending: *pending, arrays: arrays(accumulators) }
+                        WgmmaSyncOp::Wait { pending: *pending, arrays: arrays(accumulators) }
                     }
                 }))
             }
             Stmt::RegisterLimit(limit) => {
-                self.cost.add(Class::Sync);
-                Op::Sums(Box::new(SumsOp::Limit(*limit)))
+                self.cost.add(IrClass::Sync);
+                Op::WgmmaSync(Box::new(WgmmaSyncOp::Limit(*limit)))
             }
             stmt => unreachable!("{stmt:?} is no statement of an asynchronous unit"),
         };

@@ -1,9 +1,10 @@
 //! Lowering of branches and loops.
 
-use super::super::code::{self, Op, Round, Uniform};
-use super::super::counters::Class;
-use super::super::varying;
+use super::super::counters::IrClass;
 use super::Lowering;
+use crate::lower::code;
+use crate::lower::code::{LoopIndex, Op, Uniform};
+use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
 /// The most rounds of a loop that are unrolled.
@@ -17,9 +18,9 @@ const MAX_VAIN: usize = 1 << 20;
 impl<'k> Lowering<'_, 'k> {
     pub(super) fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
         let stmt = self.stmt;
-        if varying::differs(cond, &self.varying) {
+        if uniformity::differs(cond, &self.varying) {
             let cond = self.pred(cond);
-            self.cost.add(Class::Branch);
+            self.cost.add(IrClass::Branch);
             let entry = self.emit(Op::If(cond, 0));
             self.block(then);
             self.stmt = stmt;
@@ -36,7 +37,7 @@ impl<'k> Lowering<'_, 'k> {
             self.block(if holds != 0 { then } else { otherwise });
             return;
         }
-        self.cost.add(Class::Branch);
+        self.cost.add(IrClass::Branch);
         let entry = self.emit(Op::Unless(cond, 0));
         self.block(then);
         if otherwise.is_empty() {
@@ -56,7 +57,7 @@ impl<'k> Lowering<'_, 'k> {
         }
         let (stmt, first) = (self.stmt, self.here());
         self.nested += 1;
-        let divergent = varying::differs(&l.test, &self.varying);
+        let divergent = uniformity::differs(&l.test, &self.varying);
         if divergent {
             self.emit(Op::Loop);
         }
@@ -64,11 +65,11 @@ impl<'k> Lowering<'_, 'k> {
         let top = self.here();
         let exit = if divergent {
             let test = self.pred(&l.test);
-            self.cost.add(Class::Branch);
+            self.cost.add(IrClass::Branch);
             self.emit(Op::Test(test, 0))
         } else {
             let test = self.uniform(&l.test);
-            self.cost.add(Class::Branch);
+            self.cost.add(IrClass::Branch);
             self.emit(Op::Unless(test, 0))
         };
         let round = self.round(l.var);
@@ -92,12 +93,12 @@ impl<'k> Lowering<'_, 'k> {
     }
 
     /// Where the value of the variable of a loop is.
-    fn round(&self, var: Var) -> Round {
+    fn round(&self, var: Var) -> LoopIndex {
         let place = self.places[var.id];
         match var.ty {
-            Ty::I32 | Ty::U64 if !self.varying[var.id] => Round::Uniform(place),
-            Ty::U64 => Round::Wide(place),
-            _ => Round::Lane(place),
+            Ty::I32 | Ty::U64 if !self.varying[var.id] => LoopIndex::Uniform(place),
+            Ty::U64 => LoopIndex::Wide(place),
+            _ => LoopIndex::Lane(place),
         }
     }
 
@@ -112,7 +113,7 @@ impl<'k> Lowering<'_, 'k> {
         for &value in &rounds {
             self.statics[l.var.id] = Some(value);
             let here = self.code.instrs.len();
-            self.around.enter(l.var.id, Round::Static(value));
+            self.around.enter(l.var.id, LoopIndex::Static(value));
             self.block(&l.body);
             self.around.leave();
             self.vain += usize::from(here == self.code.instrs.len());

@@ -1,11 +1,10 @@
 //! Lowering of expressions, with folding and with the count of what they cost.
 
-use super::super::code::{
-    Choice, Convert, Lane, Number, Pred, THREAD_X, THREAD_Y, Uniform, Vector, Wide,
-};
-use super::super::counters::Class;
-use super::super::varying;
+use super::super::counters::IrClass;
 use super::Lowering;
+use crate::lower::code::{Choice, Convert, Lane, Number, Pred, Uniform, Vector, Wide};
+use crate::lower::uniformity;
+use crate::region::{THREAD_X, THREAD_Y};
 use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Elem, Expr, Intrinsic, Logic, Space, Special, Ty, UnaryOp,
 };
@@ -14,7 +13,7 @@ use gemm_dsl::target::intrinsic::{Semantics, canonical};
 impl Lowering<'_, '_> {
     /// Whether the expression is an integer or truth value that all threads share.
     pub(super) fn is_uniform(&self, expr: &Expr) -> bool {
-        !varying::differs(expr, &self.varying)
+        !uniformity::differs(expr, &self.varying)
     }
 
     /// A value of at most 4 bytes.
@@ -42,11 +41,11 @@ impl Lowering<'_, '_> {
                         Lane::Bits(canonical(-f32::from_bits(bits)).to_bits())
                     }
                     e if float => {
-                        self.cost.add(Class::Float);
+                        self.cost.add(IrClass::Float);
                         Lane::NegFloat(Box::new(e))
                     }
                     e => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         Lane::Neg(Box::new(e))
                     }
                 }
@@ -58,15 +57,15 @@ impl Lowering<'_, '_> {
                         if let [Lane::Bits(a), Lane::Bits(b)] = &operands {
                             return Lane::Bits(folded(*op, f32::from_bits(*a), f32::from_bits(*b)));
                         }
-                        self.cost.add(Class::Float);
+                        self.cost.add(IrClass::Float);
                         Lane::F32(*op, Box::new(operands))
                     }
                     (_, Ty::U32) => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         Lane::U32(*op, Box::new(operands))
                     }
                     _ => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         Lane::I32(*op, Box::new(operands))
                     }
                 }
@@ -99,23 +98,23 @@ impl Lowering<'_, '_> {
             Expr::Call(f, args) => match f.row().semantics {
                 Semantics::Shuffle(shuffle) => {
                     let operands = [self.lane(&args[0]), self.lane(&args[1])];
-                    self.cost.add(Class::Shuffle);
+                    self.cost.add(IrClass::Shuffle);
                     Lane::Shuffle(f.row().single.name, shuffle, Box::new(operands))
                 }
                 Semantics::OrOfLanes => {
                     let operand = self.lane(&args[0]);
-                    self.cost.add(Class::Shuffle);
+                    self.cost.add(IrClass::Shuffle);
                     Lane::OrOfLanes(f.row().single.name, Box::new(operand))
                 }
                 Semantics::Pack(elem) => {
                     let operands = [self.lane(&args[0]), self.lane(&args[1])];
-                    self.cost.add(Class::Float);
+                    self.cost.add(IrClass::Float);
                     Lane::Pack(elem, Box::new(operands))
                 }
                 Semantics::Float { f32, .. } => {
                     let lanes: Vec<Lane> = args.iter().map(|a| self.lane(a)).collect();
                     let fma = *f == Intrinsic::Fma;
-                    self.cost.add(if fma { Class::Fma } else { Class::Float });
+                    self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
                     match <[Lane; 3]>::try_from(lanes) {
                         Ok(operands) if fma => Lane::Fma(Box::new(operands)),
                         Ok(operands) => Lane::Function(f32, operands.into()),
@@ -184,10 +183,10 @@ impl Lowering<'_, '_> {
             Expr::Unary(UnaryOp::Neg, e) => {
                 let e = Box::new(self.wide(e));
                 if ty == Ty::F64 {
-                    self.cost.add(Class::Float);
+                    self.cost.add(IrClass::Float);
                     Wide::NegFloat(e)
                 } else {
-                    self.cost.add(Class::Integer);
+                    self.cost.add(IrClass::Integer);
                     Wide::Neg(e)
                 }
             }
@@ -195,15 +194,15 @@ impl Lowering<'_, '_> {
                 let operands = Box::new([self.wide(a), self.wide(b)]);
                 match (op, ty) {
                     (BinaryOp::Arith(op), Ty::F64) => {
-                        self.cost.add(Class::Float);
+                        self.cost.add(IrClass::Float);
                         Wide::F64(*op, operands)
                     }
                     (_, Ty::I64) => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         Wide::I64(*op, operands)
                     }
                     _ => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         Wide::U64(*op, operands)
                     }
                 }
@@ -229,13 +228,13 @@ impl Lowering<'_, '_> {
             Expr::Call(f, args) => match f.row().semantics {
                 Semantics::Shuffle(shuffle) => {
                     let operands = (self.wide(&args[0]), self.lane(&args[1]));
-                    self.cost.add(Class::Shuffle);
+                    self.cost.add(IrClass::Shuffle);
                     Wide::Shuffle(f.row().double.name, shuffle, Box::new(operands))
                 }
                 Semantics::Float { f64, .. } => {
                     let operands = args.iter().map(|a| self.wide(a)).collect();
                     let fma = *f == Intrinsic::Fma;
-                    self.cost.add(if fma { Class::Fma } else { Class::Float });
+                    self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
                     Wide::Function(f64, operands)
                 }
                 Semantics::OrOfLanes | Semantics::Pack(_) => {
@@ -265,7 +264,7 @@ impl Lowering<'_, '_> {
             Expr::Apply(function, args) => Pred::Apply(self.apply(*function, args)),
             Expr::Unary(_, e) => {
                 let e = self.pred(e);
-                self.cost.add(Class::Integer);
+                self.cost.add(IrClass::Integer);
                 Pred::Not(Box::new(e))
             }
             Expr::Binary(BinaryOp::Logic(op), a, b) => {
@@ -274,7 +273,7 @@ impl Lowering<'_, '_> {
                     Pred::Uniform(Uniform::Static(v)) if (v != 0) == and => self.pred(b),
                     Pred::Uniform(Uniform::Static(v)) => Pred::Uniform(Uniform::Static(v)),
                     a => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         let b = self.lazily(|s| s.pred(b));
                         let pair = Box::new((a, b));
                         if and { Pred::And(pair) } else { Pred::Or(pair) }
@@ -310,7 +309,7 @@ impl Lowering<'_, '_> {
                 }
             }
         };
-        self.cost.add(if ty.is_float() { Class::Float } else { Class::Integer });
+        self.cost.add(if ty.is_float() { IrClass::Float } else { IrClass::Integer });
         pred
     }
 
@@ -352,7 +351,7 @@ impl Lowering<'_, '_> {
         if let Pred::Uniform(Uniform::Static(holds)) = cond {
             return Err(arm(self, if holds != 0 { yes } else { no }));
         }
-        self.cost.add(Class::Select);
+        self.cost.add(IrClass::Select);
         let yes = self.lazily(|s| arm(s, yes));
         let no = self.lazily(|s| arm(s, no));
         Ok(Choice { cond, yes, no })

@@ -1,7 +1,7 @@
 //! Lowering of functions, once each, and of their applications.
 
-use super::super::code::{Apply, Datum, Function, Slots};
 use super::Lowering;
+use crate::lower::code::{Apply, Datum, Function, Slots};
 use gemm_dsl::ir::{Expr, FunctionId, Stmt, Ty, Var};
 
 impl Lowering<'_, '_> {

@@ -1,9 +1,9 @@
 //! Lowering of integers and truth values that all threads share.
 
-use super::super::code::Uniform;
-use super::super::counters::Class;
-use super::super::lanes::{compare_one, int_one, wide_one};
+use super::super::counters::IrClass;
 use super::Lowering;
+use crate::lower::code::Uniform;
+use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
 
 impl Lowering<'_, '_> {
@@ -65,7 +65,7 @@ impl Lowering<'_, '_> {
             Expr::Select(cond, yes, no) => match self.uniform(cond) {
                 Uniform::Static(holds) => self.uniform(if holds != 0 { yes } else { no }),
                 cond => {
-                    self.cost.add(Class::Select);
+                    self.cost.add(IrClass::Select);
                     let yes = self.lazily(|s| s.uniform(yes));
                     let no = self.lazily(|s| s.uniform(no));
                     Uniform::Select(Box::new((cond, yes, no)))
@@ -77,7 +77,7 @@ impl Lowering<'_, '_> {
                     Uniform::Static(v) if (v != 0) == and => self.uniform(b),
                     Uniform::Static(v) => Uniform::Static(v),
                     a => {
-                        self.cost.add(Class::Integer);
+                        self.cost.add(IrClass::Integer);
                         let b = self.lazily(|s| s.uniform(b));
                         let pair = Box::new((a, b));
                         if and { Uniform::And(pair) } else { Uniform::Or(pair) }
@@ -138,7 +138,7 @@ impl Lowering<'_, '_> {
         let value = known.then(|| compute(values)).flatten();
         match value {
             Some(value) if all_static => return Uniform::Static(value),
-            _ => self.cost.add(Class::Integer),
+            _ => self.cost.add(IrClass::Integer),
         }
         match value {
             Some(value) if !self.launch.compiled => Uniform::Known(value),

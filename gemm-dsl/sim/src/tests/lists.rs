@@ -47,7 +47,7 @@ fn zeros(count: usize, len: usize) -> Vec<Buffer> {
 }
 
 fn run(kernel: &VerifiedKernel, input: &[Buffer], output: &[Buffer]) -> Result<Counters, SimError> {
-    launch(kernel, &[input, output].map(|list| Given::List(list.to_vec())), &[])
+    launch(kernel, &[input, output].map(|list| BufferArg::List(list.to_vec())), &[])
 }
 
 #[test]
@@ -120,14 +120,14 @@ fn arrays_of_a_list_are_put_back() {
         k.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: 1 });
         let target = Access::new(words, [block() / 2, block() % 2]);
         let value = block().cast(Elem::U32) + Expr::U32(1);
-        k.atomic_only(op, target, value, Order::Relaxed, Scope::Device);
+        k.atomic_only(op, target, value, MemoryOrder::Relaxed, Scope::Device);
         k.finish().expect("the test's kernel is valid")
     };
     let all = Buffer::from_slice(&[10u32, 20, 30, 40]);
     let apart = Buffer::from_slice(&[50u32, 60]);
     // The second and the third element are one of two arrays each.
     let at = |start| all.view(start, 2).expect("inside");
-    let given = [Given::List(vec![at(0), apart.clone(), at(1)])];
+    let given = [BufferArg::List(vec![at(0), apart.clone(), at(1)])];
     launch(&kernel(AtomicOp::Add), &given, &[]).expect("sums do not depend on the order");
     assert_eq!(all.to_vec_of::<u32>(), Some(vec![11, 20 + 2 + 5, 30 + 6, 40]));
     assert_eq!(apart.to_vec_of::<u32>(), Some(vec![53, 64]));
@@ -260,23 +260,23 @@ fn vectors_are_aligned_in_each_array() {
 #[test]
 fn what_is_no_such_list_is_refused() {
     let kernel = copies(2, 4);
-    let one = || Given::One(Buffer::zeros(32));
-    let list = |len: [usize; 2]| Given::List(len.map(Buffer::zeros).to_vec());
+    let one = || BufferArg::One(Buffer::zeros(32));
+    let list = |len: [usize; 2]| BufferArg::List(len.map(Buffer::zeros).to_vec());
     let full = || list([16, 16]);
-    let with = |input: Given, output: Given| launch(&kernel, &[input, output], &[]);
+    let with = |input: BufferArg, output: BufferArg| launch(&kernel, &[input, output], &[]);
     assert!(with(full(), full()).is_ok());
     let lacks = unmet(with(one(), full()));
     assert!(matches!(&lacks.subject, Subject::Array { name, .. } if name == "in"));
     assert_eq!(lacks.need, Need::List);
-    let three = Given::List(zeros(3, 16));
+    let three = BufferArg::List(zeros(3, 16));
     let lacks = unmet(with(full(), three));
     assert_eq!((lacks.need, lacks.value), (Need::Count(2), 3));
-    let lacks = unmet(with(Given::List(Vec::new()), full()));
+    let lacks = unmet(with(BufferArg::List(Vec::new()), full()));
     assert_eq!((lacks.need, lacks.value), (Need::Count(2), 0));
     let lacks = unmet(with(list([16, 15]), full()));
     assert!(matches!(&lacks.subject, Subject::OfList { nth: 1, .. }));
     assert_eq!((lacks.need, lacks.value), (Need::Elements(16), 15));
-    let other = Given::List(vec![Buffer::zeros(16), Buffer::zeros_of(Elem::U32, 16)]);
+    let other = BufferArg::List(vec![Buffer::zeros(16), Buffer::zeros_of(Elem::U32, 16)]);
     let need = Need::Element { expected: Elem::F32, found: Elem::U32 };
     assert_eq!(unmet(with(other, full())).need, need);
     // And a list is no array.

@@ -1,7 +1,7 @@
 //! Barriers in shared memory: who waits, what is ordered, and what is wrong at them.
 
 use super::*;
-use crate::{MbarrierFault, WaitsFor};
+use crate::{MbarrierFault, WaitReason};
 use gemm_dsl::ir::{MbarrierId, ProxyFence, TensorMap, TensorSwizzle};
 
 /// A kernel of three warps with a barrier that so many arrivals complete, and an array that one thread fills.
@@ -52,7 +52,8 @@ fn what_comes_before_an_arrival_comes_before_those_who_wait() {
     let kind = handed(false, true).t.kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind}") };
     let (barrier, index) = ("full".to_owned(), 1);
-    let waits_for = WaitsFor::Phase { barrier, index, parity: 0, phase: 0, arrivals: 1, bytes: 0 };
+    let waits_for =
+        WaitReason::Phase { barrier, index, parity: 0, phase: 0, arrivals: 1, bytes: 0 };
     assert!(waiting.len() == 3 && waiting.iter().all(|w| w.waits_for == waits_for));
     let told = "waits at barrier full[1] for parity 0: phase 0 lacks 1 arrival";
     assert!(kind.to_string().contains(told), "{kind}");
@@ -166,7 +167,7 @@ fn copies() -> Copies {
     let out = k.global("out", Elem::I32, Operand::Output(0));
     k.shape(out, [64.into()], [1.into()]);
     let swizzle = TensorSwizzle::Bytes128.layout(Elem::I32);
-    let layout = Layout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
+    let layout = BufferLayout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
     let to = k.shared("x", Elem::I32, [20.into(), 32.into()], layout, "");
     let barrier = k.mbarriers("full", 1, "");
     thread(&mut k, 0, |k| {

@@ -22,7 +22,7 @@ mod verdict;
 
 use super::super::launch::Launch;
 use super::super::{launch, lower};
-use crate::words::Words;
+use crate::race::access_history::AccessHistory;
 use detector::{Blocks, Detector};
 pub(super) use generate::Random;
 use interleave::Grain;
@@ -100,7 +100,7 @@ fn the_detector_reports_what_is_a_race_by_definition() {
         let kernel = kernel::kernel(program);
         let launch = Launch::new(&kernel, &kernel::given(), &[]).expect("the arguments fit");
         let code = lower::lower(&launch);
-        let words = Rc::new(RefCell::new(Words::default()));
+        let words = Rc::new(RefCell::new(AccessHistory::default()));
         let mut speaking = program
             .communicates()
             .then(|| Detector::new(&launch, &code, Blocks::Speaking(Rc::clone(&words))));

@@ -1,10 +1,10 @@
 //! Shadow memory of more rows than its bits tell apart, against a list of all accesses.
 
-use super::proxies::{Rig, TIMELINES, WAITS};
-use crate::clock::Clocks;
-use crate::lanes::WARP;
-use crate::shadow::{Reads, Shadow};
-use crate::timeline::Timeline;
+use crate::mask::WARP;
+use crate::race::clock::Clocks;
+use crate::race::model::Timeline;
+use crate::race::shadow::{Reads, Shadow};
+use crate::tests::proxy_model::{Rig, TIMELINES, WAITS};
 
 /// The numbers of a multiplicative generator.
 pub(super) struct Dice(pub(super) u64);

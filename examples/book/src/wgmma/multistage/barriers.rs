@@ -3,7 +3,7 @@
 use super::super::{Contradiction, warps};
 use super::{Barriers, Tiles, Turn};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Boxed, Detail, Did, Trace};
+use gemm_runtime::watch::{Action, BoxCopy, Detail, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A warp, by the number of its block in the cluster and its own.
@@ -61,7 +61,7 @@ impl Multistage {
             }));
         }
         let boxed = |detail: &Detail| match &detail.did {
-            Did::Boxed(boxed) => Some(boxed.barrier),
+            Action::BoxCopy(boxed) => Some(boxed.barrier),
             _ => None,
         };
         let Some(first) = trace.details.iter().find_map(boxed) else { return Ok(None) };
@@ -82,18 +82,18 @@ impl Multistage {
     pub(super) fn follow(&mut self, kernel: &Kernel, detail: &Detail) -> Result<(), Contradiction> {
         let warp = (detail.rank, detail.warp);
         match &detail.did {
-            Did::Made { barrier, arrivals } => self.make(*barrier, *arrivals),
-            Did::Boxed(boxed) => self.bring(boxed, text(kernel, boxed, detail.rank), kernel),
-            Did::Arrived { barrier, bytes } if self.is_full(*barrier)? => {
+            Action::Made { barrier, arrivals } => self.make(*barrier, *arrivals),
+            Action::BoxCopy(boxed) => self.bring(boxed, text(kernel, boxed, detail.rank), kernel),
+            Action::Arrived { barrier, bytes } if self.is_full(*barrier)? => {
                 self.expect(warp, *barrier, *bytes)
             }
-            Did::Arrived { barrier, .. } => self.give(warp, *barrier),
-            Did::Completed { barrier, phase } => self.complete(*barrier, *phase),
-            Did::Waited { barrier, phase } if self.is_full(*barrier)? => {
+            Action::Arrived { barrier, .. } => self.give(warp, *barrier),
+            Action::Completed { barrier, phase } => self.complete(*barrier, *phase),
+            Action::Waited { barrier, phase } if self.is_full(*barrier)? => {
                 self.wait_for_tile(warp, *barrier, *phase)
             }
-            Did::Waited { barrier, phase } => self.wait_for_slot(warp, *barrier, *phase),
-            Did::Multiplied { .. } => {
+            Action::Waited { barrier, phase } => self.wait_for_slot(warp, *barrier, *phase),
+            Action::Multiplied { .. } => {
                 self.multiply(warp);
                 Ok(())
             }
@@ -108,7 +108,12 @@ impl Multistage {
     }
 
     /// A box comes, and counts.
-    fn bring(&mut self, boxed: &Boxed, text: String, kernel: &Kernel) -> Result<(), Contradiction> {
+    fn bring(
+        &mut self,
+        boxed: &BoxCopy,
+        text: String,
+        kernel: &Kernel,
+    ) -> Result<(), Contradiction> {
         if !self.is_full(boxed.barrier)? {
             let barrier = self.barrier(boxed.barrier)?.name.clone();
             let full = kernel.mbarriers[self.full].name.clone();
@@ -264,7 +269,7 @@ impl Multistage {
 }
 
 /// A box, as the text would have it, and which block of the cluster brings it if not the own one.
-fn text(kernel: &Kernel, boxed: &Boxed, rank: u32) -> String {
+fn text(kernel: &Kernel, boxed: &BoxCopy, rank: u32) -> String {
     let along = boxed.at.iter().zip(&boxed.tile).map(|(from, extent)| match extent {
         1 => format!("[{from}]"),
         n => format!("[{from}–{}]", from + *n as i64 - 1),

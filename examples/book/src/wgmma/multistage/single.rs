@@ -3,7 +3,7 @@
 use super::super::{Contradiction, warps};
 use super::{Tiles, Turn};
 use gemm_dsl::ir::Kernel;
-use gemm_runtime::watch::{Detail, Did, Kind, Trace, What};
+use gemm_runtime::watch::{Action, Detail, EventKind, Kind, Trace};
 use std::collections::BTreeSet;
 
 /// What is stored up to the next matrix instructions is a tile; none of a kernel that stores none, or has barriers in shared memory.
@@ -15,7 +15,7 @@ pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Con
         while let Some(detail) = multiplied.next_if(|detail| detail.event <= number) {
             multiply(&mut turns, detail)?;
         }
-        let What::Access { pattern, .. } = &event.what else { continue };
+        let EventKind::Access { pattern, .. } = &event.what else { continue };
         let pattern = &trace.patterns[*pattern as usize];
         if pattern.kind == Kind::Store && read.contains(&pattern.buffer) {
             let lanes = pattern.lanes.iter().flatten().count() as u64;
@@ -27,13 +27,13 @@ pub(super) fn tiles(kernel: &Kernel, trace: &Trace) -> Result<Option<Tiles>, Con
 }
 
 fn is_multiplied(detail: &&Detail) -> bool {
-    matches!(detail.did, Did::Multiplied { .. })
+    matches!(detail.did, Action::Multiplied { .. })
 }
 
 /// The buffers that matrix instructions read.
 fn operands(trace: &Trace) -> BTreeSet<usize> {
     let of = |detail: &Detail| match &detail.did {
-        Did::Multiplied { a, b, .. } => [Some(a.buffer), Some(b.buffer)],
+        Action::Multiplied { a, b, .. } => [Some(a.buffer), Some(b.buffer)],
         _ => [None, None],
     };
     trace.details.iter().flat_map(of).flatten().collect()

@@ -14,9 +14,9 @@
 use super::graph::{Access, Graph, Node, Pair, Thread, mutual};
 use super::interleave::{Event, What};
 use super::program::{Place, Program};
-use crate::lanes::{WARP, lanes_of, turns};
+use crate::mask::{WARP, lanes_of, turns};
 use crate::observe::AccessKind;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;
 
 /// What is remembered of a thread.
@@ -207,17 +207,17 @@ impl Definition {
     }
 
     /// A thread's last access is an atomic of this order.
-    fn atomic(&mut self, thread: Thread, order: Order, scope: Scope, wrote: bool) {
+    fn atomic(&mut self, thread: Thread, order: MemoryOrder, scope: Scope, wrote: bool) {
         let Some(node) = self.last(thread) else { return };
         let mut end = node;
-        if matches!(order, Order::Acquire | Order::AcqRel) {
+        if matches!(order, MemoryOrder::Acquire | MemoryOrder::AcqRel) {
             let mut after = self.left_for(node, scope);
             after.push(node);
             end = self.graph.add(thread, &after, None);
             self.doer(thread).last = Some(end);
         }
         // What it has acquired itself it releases too.
-        let releases = wrote && matches!(order, Order::Release | Order::AcqRel);
+        let releases = wrote && matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel);
         if releases {
             self.tell(thread);
         }

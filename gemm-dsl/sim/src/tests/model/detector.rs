@@ -3,16 +3,16 @@
 use super::graph::Pair;
 use super::interleave::{Event, What};
 use super::program::{ARRAYS, LEN};
-use crate::code::Code;
 use crate::error::FaultKind;
-use crate::grid_race::{GridConflict, GridRace};
-use crate::groups::Groups;
-use crate::lanes::WARP;
 use crate::launch::Launch;
-use crate::observe::{Atomics, Observer, Request, Stop, Sync};
-use crate::race::{Between, Race};
-use crate::timeline::COPIES;
-use crate::words::Words;
+use crate::lower::code::Code;
+use crate::mask::WARP;
+use crate::observe::groups::LaneGroups;
+use crate::observe::{AtomicRequest, Observer, Request, Sync, Trap};
+use crate::race::access_history::AccessHistory;
+use crate::race::detector::{InterBlock, Race};
+use crate::race::grid::{GridConflict, GridRace};
+use crate::race::model::COPIES;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use std::rc::Rc;
 pub(super) enum Blocks<'l> {
     /// They come one after the other, on one detector.
     Isolated(&'l GridRace),
-    Speaking(Rc<RefCell<Words>>),
+    Speaking(Rc<RefCell<AccessHistory>>),
 }
 
 pub(super) struct Detector<'l> {
@@ -35,9 +35,9 @@ impl<'l> Detector<'l> {
     pub(super) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, blocks: Blocks<'l>) -> Self {
         let race = |between| Race::new(launch, code, between);
         let races = match &blocks {
-            Blocks::Isolated(grid) => vec![race(Between::Isolated(grid))],
+            Blocks::Isolated(grid) => vec![race(InterBlock::Isolated(grid))],
             Blocks::Speaking(words) => {
-                let speaking = |_| race(Between::Speaking(Rc::clone(words)));
+                let speaking = |_| race(InterBlock::Synchronising(Rc::clone(words)));
                 (0..launch.blocks()).map(speaking).collect()
             }
         };
@@ -74,7 +74,7 @@ impl<'l> Detector<'l> {
                     region: &self.launch.regions[place.array],
                     warp,
                     mask: lanes,
-                    groups: &Groups::new(&elements, lanes),
+                    groups: &LaneGroups::new(&elements, lanes),
                     width: place.width(),
                     stmt: 0,
                     access: 0,
@@ -87,7 +87,7 @@ impl<'l> Detector<'l> {
                 let elements = &std::array::from_fn(|lane| place.element(lane as u32));
                 let (buffer, mask) = (place.array, lanes);
                 let atomics =
-                    Atomics { warp, mask, wrote, buffer, elements, order, scope, reversed };
+                    AtomicRequest { warp, mask, wrote, buffer, elements, order, scope, reversed };
                 race.sync(Sync::Atomic(&atomics));
                 return None;
             }
@@ -115,7 +115,7 @@ pub(super) fn grid_race(launch: &Launch<'_>, code: &Code<'_>) -> GridRace {
 }
 
 /// What a warp that stops reports.
-fn pair(stop: &Stop, block: u32, warp: u32) -> Pair {
+fn pair(stop: &Trap, block: u32, warp: u32) -> Pair {
     race((block, warp * WARP as u32 + stop.lane), &stop.kind)
         .unwrap_or_else(|| panic!("the detector reports races: {:?}", stop.kind))
 }

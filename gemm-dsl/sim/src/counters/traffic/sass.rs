@@ -1,0 +1,47 @@
+//! What accesses cost the memories as compiled.
+
+use super::super::quantity::SassCounters;
+use crate::cost;
+use crate::counters::access_fate::AccessFate;
+use crate::mask::WARP;
+use crate::observe::{AccessKind, Request};
+use gemm_dsl::ir::Space;
+
+impl SassCounters {
+    /// Adds an access of a warp that the text has, as what becomes of it.
+    pub(super) fn access(&mut self, request: &Request<'_>, role: AccessFate) {
+        let bytes = match role {
+            AccessFate::Own => request.bytes(),
+            AccessFate::First(bytes) => bytes,
+            AccessFate::Gone => return,
+        };
+        match (request.region.space, request.kind) {
+            // Asynchronous copies write past the unit that counts stores; atomics are counted apart.
+            (Space::Shared, AccessKind::CopyWrite) | (_, AccessKind::Atomic(_)) => {}
+            (Space::Shared, kind) => {
+                let mut words = [(0, 0); WARP];
+                let words = request.words(&mut words);
+                let cost = cost::wavefronts(words, bytes, kind.writes());
+                if kind.writes() {
+                    self.shared_store_wavefronts += cost.wavefronts;
+                    self.shared_store_conflicts += cost.conflicts();
+                } else {
+                    self.shared_load_wavefronts += cost.wavefronts;
+                    self.shared_load_conflicts += cost.conflicts();
+                }
+            }
+            (Space::Global, kind) => {
+                let mut sectors = [0; WARP];
+                let sectors = cost::sectors(request.sectors(&mut sectors));
+                if kind.writes() {
+                    self.global_store_requests += 1;
+                    self.global_store_sectors += sectors;
+                } else {
+                    self.global_load_requests += 1;
+                    self.global_load_sectors += sectors;
+                }
+            }
+            (Space::Register, _) => {}
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What a warp runs on: its registers, the block's memory, and who watches.
+
+use super::frames::Frames;
+use super::lanes::{Lanes, WideLanes};
+use crate::counters::traffic::Traffic;
+use crate::counters::{Executions, Profile};
+use crate::exec::budget::Budget;
+use crate::exec::interleaving::{Interleaving, Random};
+use crate::exec::undo_log::UndoLog;
+use crate::exec::warpgroup::{Flight, RegisterLimits, Warpgroups};
+use crate::launch::Launch;
+use crate::lower::code::{Code, Instr, LoopIndex, Slots};
+use crate::mask::{ALL, WARP};
+use crate::observe::groups::GroupCache;
+use crate::observe::{BoxedTrap, Observer, Request, Sync};
+use crate::race::detector::{InterBlock, Race};
+use crate::race::init::Init;
+use crate::race::mbarrier::Mbarriers;
+use crate::race::shadow::Shadow;
+use crate::region::{THREAD_X, THREAD_Y};
+use crate::trace::recorder::Recorder;
+use pulp::Arch;
+
+/// So often the warps of a block hand over behind each atomic; then as drawn.
+const IN_STEP: u32 = 1 << 10;
+
+/// The variables and register arrays of a warp.
+pub(crate) struct Registers {
+    pub(crate) lanes: Vec<Lanes>,
+    /// For each lane slot, the lanes in which it has a value.
+    pub(crate) ready: Vec<u32>,
+    pub(crate) wides: Vec<WideLanes>,
+    pub(crate) preds: Vec<u32>,
+    pub(crate) uniforms: Vec<i64>,
+    /// The matrix instructions in flight.
+    pub(crate) flight: Flight,
+}
+
+impl Registers {
+    pub(crate) fn new(slots: Slots) -> Self {
+        Self {
+            lanes: vec![Lanes::ZERO; slots.lanes as usize],
+            ready: vec![0; slots.lanes as usize],
+            wides: vec![[0; WARP]; slots.wides as usize],
+            preds: vec![0; slots.preds as usize],
+            uniforms: vec![0; slots.uniforms as usize],
+            flight: Flight::default(),
+        }
+    }
+
+    /// As at the start of a warp whose first thread has this index. A variable always has a value
+    /// where it can be seen; of register arrays, from slot 2 to `first_variable`, nothing has.
+    pub(crate) fn reset(&mut self, launch: &Launch<'_>, first_thread: u32) {
+        self.ready.fill(ALL);
+        self.flight = Flight::default();
+        let arrays = THREAD_Y as usize + 1..launch.first_variable as usize;
+        if let Some(arrays) = self.ready.get_mut(arrays) {
+            arrays.fill(0);
+        }
+        for lane in 0..WARP {
+            let (x, y) = launch.thread(first_thread + lane as u32);
+            self.lanes[THREAD_X as usize].0[lane] = x;
+            self.lanes[THREAD_Y as usize].0[lane] = y;
+        }
+    }
+}
+
+/// The observers of an execution, asked one after the other.
+pub(crate) struct Observers<'l> {
+    /// Whether the second looks at accesses of threads.
+    looks_for_races: bool,
+    pub(crate) init: Init,
+    pub(crate) race: Race<'l>,
+    pub(crate) traffic: Traffic<'l>,
+}
+
+impl Observer for Observers<'_> {
+    fn begin(&mut self, cluster: u32) {
+        self.init.begin(cluster);
+        self.race.begin(cluster);
+        self.traffic.begin(cluster);
+    }
+
+    #[inline]
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
+        self.init.access(request)?;
+        if self.looks_for_races {
+            self.race.access(request)?;
+        }
+        self.traffic.access(request)
+    }
+
+    fn sync(&mut self, sync: Sync<'_>) {
+        self.init.sync(sync);
+        self.race.sync(sync);
+        self.traffic.sync(sync);
+    }
+}
+
+/// The shared memory of a block of a cluster, and what watches over it, while warps of another block run.
+struct ParkedBlock {
+    shared: Vec<u32>,
+    init: Init,
+    shadow: Shadow,
+}
+
+/// Executes the warps of one block after the other, or of those of a cluster together.
+pub(crate) struct Machine<'l> {
+    pub(crate) launch: &'l Launch<'l>,
+    pub(crate) code: &'l Code<'l>,
+    pub(crate) arch: Arch,
+    pub(crate) shared: Vec<u32>,
+    /// For each block of the cluster but the one of the warp that runs, what is its own.
+    parked: Vec<ParkedBlock>,
+    /// The barriers in shared memory.
+    pub(crate) mbarriers: Mbarriers,
+    /// What the warps of each warpgroup execute together.
+    pub(crate) warpgroups: Warpgroups,
+    pub(crate) limits: RegisterLimits,
+    pub(crate) observers: Observers<'l>,
+    pub(crate) group_cache: GroupCache,
+    executions: Executions,
+    /// Takes down what happens, if somebody watches.
+    pub(crate) recorder: Option<Box<Recorder<'l>>>,
+    pub(crate) frames: Frames,
+    /// The number of the cluster, that of the block in it whose warp runs, and the block's `blockIdx`.
+    pub(crate) cluster: u32,
+    pub(crate) rank: u32,
+    pub(crate) block: (u32, u32, u32),
+    /// The warp that runs, counted through all blocks of the cluster, its lanes that exist, and the number of its statement.
+    pub(crate) warp: u32,
+    pub(crate) existing: u32,
+    pub(crate) stmt: u32,
+    /// How often memory has changed here, and where other blocks run: who waits for anything else waits in
+    /// vain.
+    pub(crate) happened: u64,
+    pub(crate) elsewhere: u64,
+    /// Whether a write is looked at for what it changes. As long as nobody goes round for ever, each
+    /// counts.
+    pub(crate) careful: bool,
+    /// How often warps of the block have met.
+    pub(crate) meetings: u64,
+    /// Whether the lanes of a warp take turns at an atomic from the last to the first, and those of an
+    /// `else` go before the others.
+    pub(crate) reversed: bool,
+    /// How the warps of the block take turns, and what is drawn for it.
+    pub(crate) turns: Interleaving,
+    pub(crate) random: Random,
+    /// How often warps have handed over behind an atomic.
+    handed: u32,
+    /// The statement that has read memory last, since the warp that runs may be waiting: nobody asks
+    /// before writes are looked at.
+    pub(crate) asked: Option<u32>,
+    /// What the block has written to global memory, if it is to be run again.
+    pub(crate) undo_log: Option<UndoLog>,
+    pub(crate) budget: &'l Budget,
+}
+
+impl<'l> Machine<'l> {
+    pub(crate) fn new(
+        launch: &'l Launch<'l>,
+        code: &'l Code<'l>,
+        between: InterBlock<'l>,
+        budget: &'l Budget,
+    ) -> Self {
+        let race = Race::new(launch, code, between);
+        let parked = |rank: u32| ParkedBlock {
+            shared: if rank == 0 { Vec::new() } else { vec![0; launch.shared.words as usize] },
+            init: Init::new(if rank == 0 { 0 } else { launch.shared.elements }),
+            shadow: race.shadow(),
+        };
+        Self {
+            parked: (0..launch.cluster()).map(parked).collect(),
+            launch,
+            code,
+            arch: Arch::new(),
+            shared: vec![0; launch.shared.words as usize],
+            mbarriers: Mbarriers::default(),
+            warpgroups: Warpgroups::default(),
+            limits: RegisterLimits::default(),
+            observers: Observers {
+                looks_for_races: !launch.unchecked,
+                init: Init::new(launch.shared.elements),
+                race,
+                traffic: Traffic::new(
+                    launch.warps(),
+                    launch.cluster(),
+                    code.stmts.len(),
+                    code.fates.as_deref(),
+                ),
+            },
+            group_cache: GroupCache::new(code.accesses),
+            executions: Executions::new(&code.sites, code.stmts.len()),
+            recorder: launch.watched.any().then(|| {
+                let (warps, blocks) = (launch.warps(), launch.cluster());
+                Box::new(Recorder::new(&launch.watched, &code.sites, warps, blocks))
+            }),
+            frames: Frames::default(),
+            cluster: 0,
+            rank: 0,
+            block: (0, 0, 0),
+            warp: 0,
+            existing: ALL,
+            stmt: 0,
+            happened: 0,
+            elsewhere: 0,
+            careful: false,
+            meetings: 0,
+            reversed: false,
+            turns: Interleaving::Forward,
+            random: Random::new(0),
+            handed: 0,
+            asked: None,
+            undo_log: None,
+            budget,
+        }
+    }
+
+    /// Begins a cluster.
+    pub(crate) fn begin(&mut self, cluster: u32) {
+        let (launch, blocks) = (self.launch, self.launch.cluster());
+        self.cluster = cluster;
+        self.enter(0);
+        self.block = launch.block(launch.of_cluster(cluster, 0));
+        self.observers.begin(cluster);
+        for parked in self.parked.iter_mut().skip(1) {
+            parked.init.begin(cluster);
+            parked.shadow.reset(self.observers.race.pages());
+        }
+        self.mbarriers.begin(blocks * launch.mbarriers());
+        let warps = (blocks * launch.warps()) as usize;
+        self.warpgroups.begin(warps);
+        self.limits.begin(warps, launch.warps(), launch.kernel.geometry.blocks_per_sm);
+        (self.careful, self.meetings, self.handed) = (self.undo_log.is_some(), 0, 0);
+        if let Some(recorder) = &mut self.recorder {
+            let numbers = (0..blocks).map(|rank| launch.of_cluster(cluster, rank));
+            let numbered = numbers.map(|number| (number, launch.block(number)));
+            recorder.begin(numbered, self.turns == Interleaving::Forward);
+        }
+    }
+
+    /// The warp that runs executes a site.
+    #[inline(always)]
+    pub(crate) fn executes(&mut self, site: u32, mask: u32) {
+        self.executions.hit(site, mask, self.stmt);
+        if let Some(recorder) = self.recorder() {
+            recorder.executed(site);
+        }
+    }
+
+    /// Who takes down what happens in this cluster.
+    #[inline(always)]
+    pub(crate) fn recorder(&mut self) -> Option<&mut Recorder<'l>> {
+        self.recorder.as_deref_mut().filter(|recorder| recorder.is_on())
+    }
+
+    /// The warp comes to an instruction that somebody sees; again, if it has been waiting there.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn come(&mut self, instr: &Instr, regs: &Registers, mask: u32, again: bool) {
+        let (code, warp) = (self.code, self.warp);
+        let lane = mask.trailing_zeros() as usize % WARP;
+        let rounds = code.rounds[instr.rounds as usize].iter().map(|(var, at)| {
+            let value = match *at {
+                LoopIndex::Static(value) => value,
+                LoopIndex::Uniform(slot) => regs.uniforms[slot as usize],
+                LoopIndex::Lane(slot) => (regs.lanes[slot as usize].0[lane] as i32).into(),
+                LoopIndex::Wide(slot) => regs.wides[slot as usize][lane] as i64,
+            };
+            (*var, value)
+        });
+        if let Some(recorder) = self.recorder() {
+            recorder.come(warp, instr.stmt, rounds);
+            if instr.op.speaks() && !again {
+                recorder.statement();
+            }
+        }
+    }
+
+    /// What the blocks that have run are charged with.
+    pub(crate) fn finish(self) -> Profile {
+        let (total, statements, compiled_statements) = self.observers.traffic.finish();
+        let mut profile = Profile { total, statements, compiled_statements, ..Profile::default() };
+        self.executions.charge(&self.code.sites, &mut profile.statements);
+        profile.statements.iter().for_each(|of| profile.total += *of);
+        profile.executions = self.code.fates.is_some().then_some(self.executions);
+        profile
+    }
+
+    /// How often memory has changed, here and elsewhere.
+    pub(crate) fn changes(&self) -> u64 {
+        self.happened + self.elsewhere
+    }
+
+    /// How much has happened for which a warp may wait: others that it meets go on too.
+    pub(crate) fn events(&self) -> u64 {
+        self.changes() + self.meetings
+    }
+
+    /// Whether a warp hands over to others behind an atomic.
+    pub(crate) fn hands_over(&mut self) -> bool {
+        match self.turns {
+            Interleaving::Forward | Interleaving::Reversed => false,
+            Interleaving::Interleaved { .. } => {
+                self.handed = self.handed.saturating_add(1);
+                self.handed <= IN_STEP || self.random.below(2) == 0
+            }
+            Interleaving::Shuffled(_) => self.random.below(2) == 0,
+        }
+    }
+
+    /// Turns to a warp.
+    pub(crate) fn turn_to(&mut self, warp: u32) {
+        let (rank, number) = (warp / self.launch.warps(), warp % self.launch.warps());
+        self.enter(rank);
+        let rest = self.launch.kernel.geometry.threads() - number * WARP as u32;
+        self.warp = warp;
+        self.existing = if rest < 32 { (1 << rest) - 1 } else { ALL };
+    }
+
+    /// Turns to the memory of a block of the cluster.
+    pub(crate) fn enter(&mut self, rank: u32) {
+        if rank == self.rank {
+            return;
+        }
+        // What is parked for the one that was entered is empty: it changes places twice.
+        self.exchange(self.rank);
+        self.exchange(rank);
+        self.rank = rank;
+        self.block = self.launch.block(self.launch.of_cluster(self.cluster, rank));
+    }
+
+    fn exchange(&mut self, rank: u32) {
+        let ParkedBlock { shared, init, shadow } = &mut self.parked[rank as usize];
+        std::mem::swap(shared, &mut self.shared);
+        std::mem::swap(init, &mut self.observers.init);
+        std::mem::swap(shadow, &mut self.observers.race.shared);
+    }
+}

@@ -1,0 +1,150 @@
+//! Matrix instructions: the lanes of a warp put together what they hold, and each gets its sums.
+
+use super::lanes::Lanes;
+use super::machine::{Machine, Registers};
+use super::memory::Quad;
+use crate::lower::code::{Fragment, LoadMatrix, Mma};
+use crate::mask::{ALL, WARP};
+use crate::observe::{AccessKind, BoxedTrap};
+use crate::region::slots_of;
+use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
+use gemm_dsl::target::tensor_core::{Format, Operand};
+
+/// The names of the instructions, for messages.
+const MULTIPLY: &str = "mma";
+const LOAD: &str = "ldmatrix";
+
+/// Rows, and columns, of a matrix that is loaded.
+const SIDE: usize = 8;
+
+/// The most terms of a sum.
+const TERMS: usize = 16;
+
+/// Lines of a matrix, each with the terms of its sums.
+type Lines<const N: usize> = [[Operand; TERMS]; N];
+
+impl Machine<'_> {
+    /// Executes a matrix instruction.
+    pub(crate) fn multiply(
+        &mut self,
+        mma: &Mma,
+        regs: &mut Registers,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        self.converged(MULTIPLY, mask)?;
+        let terms = mma.format.terms();
+        let a = self.lines::<{ Matrix::ROWS }, { Matrix::OF_A }>(
+            mma.format,
+            &mma.a,
+            Matrix::place_of_a,
+            regs,
+        )?;
+        let b = self.lines::<{ Matrix::COLS }, { Matrix::OF_B }>(
+            mma.format,
+            &mma.b,
+            Matrix::place_of_b,
+            regs,
+        )?;
+        let slots = self.fragment::<{ Matrix::OF_D }>(&mma.d, regs)?;
+        self.written(&slots, regs)?;
+        let rules = self.launch.tensor_cores;
+        for (lane, slots) in slots.into_iter().enumerate() {
+            for (sum, slot) in slots.into_iter().enumerate() {
+                let (row, col) = Matrix::place_of_d(lane, sum);
+                let word = &mut regs.lanes[slot as usize].0[lane];
+                *word = rules.dot(mma.format, &a[row][..terms], &b[col][..terms], *word);
+            }
+        }
+        let stmt = self.stmt;
+        self.observers.traffic.multiplied(stmt, 2 * (Matrix::ROWS * Matrix::COLS * terms) as u64);
+        Ok(())
+    }
+
+    /// The lines of A or B.
+    fn lines<const N: usize, const WORDS: usize>(
+        &mut self,
+        format: Format,
+        fragment: &Fragment,
+        place: fn(usize, usize) -> (usize, usize),
+        regs: &Registers,
+    ) -> Result<Lines<N>, BoxedTrap> {
+        let slots = self.fragment::<WORDS>(fragment, regs)?;
+        self.written(&slots, regs)?;
+        let mut lines = [[Operand::Nan; TERMS]; N];
+        let per_word = format.per_word();
+        for (lane, slots) in slots.into_iter().enumerate() {
+            for (word, slot) in slots.into_iter().enumerate() {
+                let bits = regs.lanes[slot as usize].0[lane];
+                let (line, at) = place(lane, word);
+                for part in 0..per_word {
+                    let element = bits >> (part as u32 * format.bits());
+                    lines[line][at * per_word + part] = format.decode(element);
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Executes a load of matrices.
+    pub(crate) fn load_matrix(
+        &mut self,
+        load: &LoadMatrix,
+        regs: &mut Registers,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        self.converged(LOAD, mask)?;
+        let count = usize::from(load.count);
+        // One lane for each row says where it lies.
+        let asked = ALL >> (WARP - SIDE * count);
+        let mut rows = Quad::default();
+        self.load_vector(&load.from, regs, asked, AccessKind::Read, &mut rows)?;
+        let slots = self.fragment::<4>(&load.to, regs)?;
+        for (lane, slots) in slots.into_iter().enumerate() {
+            let (at, word) = Matrices::place(lane);
+            for (matrix, slot) in slots.into_iter().take(count).enumerate() {
+                let row =
+                    |row: usize| rows.each_ref().map(|words: &Lanes| words.0[SIDE * matrix + row]);
+                let value = match load.transposed {
+                    false => row(at)[word],
+                    // Of two rows that are neighbours the element in this column.
+                    true => {
+                        let half = |row: [u32; 4]| row[at / 2] >> (16 * (at % 2)) & 0xffff;
+                        half(row(2 * word)) | half(row(2 * word + 1)) << 16
+                    }
+                };
+                regs.lanes[slot as usize].0[lane] = value;
+                regs.ready[slot as usize] |= 1 << lane;
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots of what each lane holds.
+    fn fragment<const COUNT: usize>(
+        &mut self,
+        fragment: &Fragment,
+        regs: &Registers,
+    ) -> Result<[[u32; COUNT]; WARP], BoxedTrap> {
+        let first = match fragment.slot {
+            Some(slot) => [slot; WARP],
+            None => {
+                let offsets = self.offsets(&fragment.first, regs, ALL)?;
+                let region = self.region(&fragment.first);
+                offsets.map(|offset| region.base + offset * slots_of(region.elem))
+            }
+        };
+        Ok(first.map(|first| std::array::from_fn(|at| first + at as u32)))
+    }
+
+    /// Fails unless all slots have a value.
+    fn written<const COUNT: usize>(
+        &self,
+        slots: &[[u32; COUNT]; WARP],
+        regs: &Registers,
+    ) -> Result<(), BoxedTrap> {
+        let mut lanes = slots.iter().enumerate();
+        lanes.try_for_each(|(lane, slots)| {
+            slots.iter().try_for_each(|slot| self.ready(*slot, regs, 1 << lane))
+        })
+    }
+}

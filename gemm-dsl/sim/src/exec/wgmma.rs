@@ -1,0 +1,336 @@
+//! Matrix instructions of four warps.
+//!
+//! Each warp computes its quarter of the sums when it comes to the instruction. What the warps of a warpgroup execute together
+//! is one sequence: the first to come adds to it, and the others must come to the same ([`crate::exec::warpgroup`]). Which elements of
+//! the operands an instruction reads follows from its descriptor alone, and they are decoded once for all four.
+//!
+//! The sums are computed at once, but have no value before the warp has waited for them ([`crate::exec::warpgroup::Flight`]).
+
+use super::machine::{Machine, Registers};
+use crate::error::FaultKind;
+use crate::exec::warpgroup::{
+    Accumulators, OperandTiles, WARPS, WarpgroupDivergence, WarpgroupStep,
+};
+use crate::lower::code::{Tile, Wgmma, WgmmaSyncOp};
+use crate::mask::{ALL, WARP};
+use crate::observe::{BoxedTrap, trap};
+use crate::region::Region;
+use crate::trace::{Action, Operand as Read};
+use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
+use gemm_dsl::target::tensor_core::{Format, Operand};
+use std::rc::Rc;
+
+/// Bytes that lie together however rows are swizzled.
+const PART: u32 = 16;
+/// The name of the instructions, for messages.
+const NAME: &str = "wgmma";
+
+impl Machine<'_> {
+    /// A warp comes to a step of its warpgroup, as a whole.
+    fn together(
+        &mut self,
+        mask: u32,
+        operands: [u32; 2],
+        accumulates: bool,
+    ) -> Result<Option<Rc<OperandTiles>>, BoxedTrap> {
+        self.converged(NAME, mask)?;
+        let step = WarpgroupStep { stmt: self.stmt, operands, accumulates };
+        match self.warpgroups.step(self.warp, step) {
+            Ok(tiles) => Ok(tiles.clone()),
+            Err(WarpgroupDivergence(other)) => {
+                let other = other.map(|stmt| self.code.text(stmt));
+                Err(trap(0, FaultKind::WarpgroupApart { other }))
+            }
+        }
+    }
+
+    /// Executes a fence, a commit, a wait, or a limit of registers.
+    pub(crate) fn wgmma_sync(
+        &mut self,
+        op: &WgmmaSyncOp,
+        regs: &mut Registers,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        self.together(mask, [0; 2], false)?;
+        self.warpgroups.forget(self.warp);
+        let flight = &mut regs.flight;
+        match op {
+            WgmmaSyncOp::Limit(limit) => {
+                let set = self.limits.set(self.warp, self.stmt, *limit);
+                let fault = |has| FaultKind::RegisterLimit { limit: *limit, has };
+                set.map_err(|has| trap(0, fault(has)))?;
+            }
+            WgmmaSyncOp::Fence(arrays) => {
+                for array in arrays {
+                    if !flight.fenced.contains(array) {
+                        flight.fenced.push(*array);
+                    }
+                }
+            }
+            WgmmaSyncOp::Commit => {
+                let group = std::mem::take(&mut flight.open);
+                flight.groups.push_back(group);
+                self.observers.race.close_matrix(self.warp);
+            }
+            WgmmaSyncOp::Wait { pending, arrays } => {
+                self.observers.race.await_matrix(self.warp, *pending);
+                while flight.groups.len() > *pending as usize {
+                    let group = flight.groups.pop_front().unwrap_or_default();
+                    flight.over.extend(group);
+                }
+                let mut over = std::mem::take(&mut flight.over);
+                // What a group in flight changes again is there when that is over.
+                over.retain(|sums| !flight.in_flight().any(|other| other.overlaps(sums)));
+                let (there, unnamed) =
+                    over.into_iter().partition(|sums| arrays.contains(&sums.array));
+                flight.over = unnamed;
+                for sums in &there {
+                    self.untouched(sums, regs)?;
+                }
+                let there: Vec<Accumulators> = there;
+                for slot in there.iter().flat_map(Accumulators::slots) {
+                    regs.ready[slot as usize] = ALL;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if sums that are in flight have been written.
+    fn untouched(&self, sums: &Accumulators, regs: &Registers) -> Result<(), BoxedTrap> {
+        match sums.slots().find(|&slot| regs.ready[slot as usize] != 0) {
+            None => Ok(()),
+            Some(slot) => Err(self.touched(slot, regs.ready[slot as usize].trailing_zeros())),
+        }
+    }
+
+    /// The fault of a lane that has touched a sum in flight.
+    #[cold]
+    pub(crate) fn touched(&self, slot: u32, lane: u32) -> BoxedTrap {
+        trap(lane, FaultKind::AccumulatorsInFlight { place: self.position_of(slot) })
+    }
+
+    /// Notes that statements use an array of sums; `declared` says whether they are made anew.
+    pub(crate) fn touch(
+        &self,
+        array: u32,
+        declared: bool,
+        regs: &mut Registers,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        let flight = &mut regs.flight;
+        flight.fenced.retain(|of| *of != array);
+        if declared && let Some(sums) = flight.in_flight().find(|sums| sums.array == array) {
+            return Err(self.touched(sums.first, mask.trailing_zeros()));
+        }
+        flight.over.retain(|sums| !(declared && sums.array == array));
+        Ok(())
+    }
+
+    /// Executes a matrix instruction of four warps.
+    pub(crate) fn wgmma(
+        &mut self,
+        wgmma: &Wgmma,
+        regs: &mut Registers,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        self.converged(NAME, mask)?;
+        let accumulates = self.pred(&wgmma.accumulate, regs, mask)?;
+        let (format, columns) = (wgmma.format, wgmma.columns);
+        let a = self.tile(&wgmma.a, Matrix::ROWS, format, regs)?;
+        let b = self.tile(&wgmma.b, columns, format, regs)?;
+        if accumulates != 0 && accumulates != ALL {
+            return Err(trap(accumulates.trailing_zeros(), FaultKind::OperandsDiffer));
+        }
+        let accumulates = accumulates != 0;
+        let sums = self.changed(wgmma, accumulates, regs)?;
+        let known = self.together(mask, [a.start, b.start], accumulates)?;
+        let regions = &self.launch.regions;
+        for (tile, rows) in [(&a, Matrix::ROWS), (&b, columns)] {
+            self.read_tile(tile, rows, format, &regions[tile.region])?;
+        }
+        let tiles = match known {
+            Some(tiles) => tiles,
+            None => {
+                let a = self.decoded(&a, Matrix::ROWS, format);
+                let b = self.decoded(&b, columns, format);
+                let tiles = Rc::new(OperandTiles { a, b });
+                self.warpgroups.remember(self.warp, &tiles);
+                tiles
+            }
+        };
+        self.warpgroups.forget(self.warp);
+        let (rules, terms) = (self.launch.tensor_cores, format.terms());
+        let quarter = self.warp as usize % WARPS * WARP;
+        for (sum, slot) in sums.slots().enumerate() {
+            for lane in 0..WARP {
+                let (row, column) = Matrix::place_of_d(quarter + lane, sum);
+                let word = &mut regs.lanes[slot as usize].0[lane];
+                let c = if accumulates { *word } else { 0 };
+                let (a, b) =
+                    (&tiles.a[row * terms..][..terms], &tiles.b[column * terms..][..terms]);
+                *word = rules.dot(format, a, b, c);
+            }
+            regs.ready[slot as usize] = 0;
+        }
+        regs.flight.open.push(sums);
+        let flops = 2 * Matrix::ROWS as usize / WARPS * columns as usize * terms;
+        self.observers.traffic.multiplied(self.stmt, flops as u64);
+        if self.recorder().is_some() {
+            let [a, b] = [&a, &b].map(|tile| self.read_as(tile, format));
+            let rank = self.rank;
+            if let Some(recorder) = self.recorder() {
+                recorder.did(rank, Action::Multiplied { a, b, columns });
+            }
+        }
+        Ok(())
+    }
+
+    /// A tile, for those who watch.
+    fn read_as(&self, tile: &PlacedTile, format: Format) -> Read {
+        let region = &self.launch.regions[tile.region];
+        let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
+        let first = (tile.start - region.base * 4) / size;
+        let row = region.strides[region.dims.len() - 2] as u32;
+        let parts = (0..Matrix::GROUP).flat_map(|row| {
+            let parts = (0..bytes).step_by(PART as usize);
+            parts.map(move |part| tile.descriptor.place(tile.start, row, part))
+        });
+        Read {
+            buffer: tile.region,
+            first,
+            descriptor: u64::from((tile.start & 0x3_ffff) >> 4) | tile.descriptor.bits(),
+            column: first % row * size,
+            bytes,
+            parts: parts.collect(),
+        }
+    }
+
+    /// The sums that a matrix instruction changes, if it may.
+    fn changed(
+        &mut self,
+        wgmma: &Wgmma,
+        accumulates: bool,
+        regs: &mut Registers,
+    ) -> Result<Accumulators, BoxedTrap> {
+        let first = match wgmma.d.slot {
+            Some(slot) => slot,
+            None => {
+                let offsets = self.offsets(&wgmma.d.first, regs, ALL)?;
+                if offsets.iter().any(|offset| *offset != offsets[0]) {
+                    return Err(trap(0, FaultKind::OperandsDiffer));
+                }
+                self.region(&wgmma.d.first).base + offsets[0]
+            }
+        };
+        let array = wgmma.d.first.region;
+        let sums = Accumulators { first, count: wgmma.columns / 2, array };
+        if !regs.flight.fenced.contains(&array) {
+            let buffer = self.region(&wgmma.d.first).name.clone();
+            return Err(trap(0, FaultKind::AccumulatorsNotFenced { buffer }));
+        }
+        let flight = &mut regs.flight;
+        // Instructions of one shape may follow one another on the same sums.
+        if let Some(other) = flight
+            .in_flight()
+            .chain(&flight.over)
+            .find(|other| other.overlaps(&sums) && **other != sums)
+        {
+            return Err(self.touched(other.first.max(sums.first), 0));
+        }
+        let follows = flight.holds(first);
+        flight.over.retain(|other| *other != sums);
+        if follows {
+            self.untouched(&sums, regs)?;
+        } else if accumulates {
+            sums.slots().try_for_each(|slot| self.ready(slot, regs, ALL))?;
+        }
+        Ok(sums)
+    }
+
+    /// Where a tile of so many rows lies that the lanes name.
+    fn tile(
+        &mut self,
+        tile: &Tile,
+        rows: u32,
+        format: Format,
+        regs: &Registers,
+    ) -> Result<PlacedTile, BoxedTrap> {
+        let offsets = self.offsets(&tile.first, regs, ALL)?;
+        if offsets.iter().any(|offset| *offset != offsets[0]) {
+            return Err(trap(0, FaultKind::OperandsDiffer));
+        }
+        let region = self.region(&tile.first);
+        let size = region.elem.size();
+        let start = region.exchanged(offsets[0]);
+        let row_length = region.strides[region.dims.len() - 2] as u32;
+        let (row, k) =
+            (start / row_length % region.dims[region.dims.len() - 2] as u32, start % row_length);
+        let inside = u64::from(row + rows) <= region.dims[region.dims.len() - 2]
+            && k + format.terms() as u32 <= row_length;
+        if !inside {
+            return Err(trap(
+                0,
+                FaultKind::BoxOutside {
+                    place: region.element(offsets[0]),
+                    tile: vec![rows.into(), format.terms() as u64],
+                    extents: region.dims.clone(),
+                },
+            ));
+        }
+        let aligned = |address: u32, bytes: u32| match address.is_multiple_of(bytes) {
+            true => Ok(()),
+            false => {
+                let (place, bytes) = (region.element(offsets[0]), bytes.into());
+                Err(trap(0, FaultKind::MisalignedTile { place, bytes }))
+            }
+        };
+        let address = region.base * 4 + start * size;
+        aligned(address - k * size, tile.descriptor.stride)?;
+        aligned(address, PART)?;
+        let (region, descriptor) = (tile.first.region as usize, tile.descriptor);
+        Ok(PlacedTile { region, descriptor, start: address })
+    }
+
+    /// Has those who watch see that a warp reads a tile.
+    fn read_tile(
+        &mut self,
+        tile: &PlacedTile,
+        rows: u32,
+        format: Format,
+        region: &Region,
+    ) -> Result<(), BoxedTrap> {
+        let (size, bytes) = (region.elem.size(), format.terms() as u32 * region.elem.size());
+        for row in 0..rows {
+            for part in (0..bytes).step_by(PART as usize) {
+                let first = (tile.descriptor.place(tile.start, row, part) - region.base * 4) / size;
+                let elements = first..first + PART / size;
+                if let Some(missing) = self.observers.init.missing(region, elements.clone()) {
+                    let place = region.element(missing);
+                    return Err(trap(0, FaultKind::Uninitialised { place }));
+                }
+                self.observers.race.matrix_read(self.warp, region, elements)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of a tile, row by row, that its descriptor selects.
+    fn decoded(&self, tile: &PlacedTile, rows: u32, format: Format) -> Vec<Operand> {
+        let (terms, size) = (format.terms() as u32, format.bits() / 8);
+        let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
+        let element = |(row, byte)| {
+            let address = tile.descriptor.place(tile.start, row, byte);
+            format.decode(self.shared[address as usize / 4] >> (8 * (address % 4)))
+        };
+        places.map(element).collect()
+    }
+}
+
+/// A tile in shared memory.
+struct PlacedTile {
+    region: usize,
+    descriptor: Descriptor,
+    /// The address of its first byte, counted from the start of shared memory.
+    start: u32,
+}

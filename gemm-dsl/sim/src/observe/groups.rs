@@ -1,0 +1,90 @@
+//! The lanes of a warp grouped by the element that each accesses first.
+
+use crate::mask::{ALL, WARP, lanes_of, mask_where};
+
+/// Lanes grouped by the element that they access.
+#[derive(Clone)]
+pub(crate) struct LaneGroups {
+    len: usize,
+    groups: [(u32, u32); WARP],
+}
+
+impl LaneGroups {
+    pub(crate) fn new(words: &[u32; WARP], mask: u32) -> Self {
+        let mut found = Self { len: 0, groups: [(0, 0); WARP] };
+        // Words that rise with the lane are all different: no search is needed.
+        let rising = (1..WARP).fold(true, |rising, l| rising & (words[l - 1] < words[l]));
+        if rising {
+            for lane in lanes_of(mask) {
+                found.push(words[lane], 1 << lane);
+            }
+            return found;
+        }
+        let mut left = mask;
+        while left != 0 {
+            let word = words[left.trailing_zeros() as usize];
+            let same = mask_where(|l| words[l] == word) & left;
+            found.push(word, same);
+            left &= !same;
+        }
+        found
+    }
+
+    fn push(&mut self, word: u32, lanes: u32) {
+        if let Some(group) = self.groups.get_mut(self.len) {
+            *group = (word, lanes);
+            self.len += 1;
+        }
+    }
+
+    /// The same groups, all their words moved by as much.
+    fn moved(&self, by: u32) -> Self {
+        let groups = self.groups.map(|(word, lanes)| (word.wrapping_add(by), lanes));
+        Self { len: self.len, groups }
+    }
+
+    /// Each word accessed with the mask of the lanes that access it.
+    pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
+        &self.groups[..self.len]
+    }
+}
+
+/// How the lanes of each access of a kernel were grouped last. A loop moves an access as a whole, which
+/// leaves its groups as they are, so that most need no search.
+pub(crate) struct GroupCache(Vec<Option<CachedGroups>>);
+
+struct CachedGroups {
+    mask: u32,
+    words: [u32; WARP],
+    groups: LaneGroups,
+}
+
+impl GroupCache {
+    /// Of a kernel with so many accesses.
+    pub(crate) fn new(accesses: u32) -> Self {
+        Self((0..accesses).map(|_| None).collect())
+    }
+
+    /// The groups of an access whose lanes start at these words.
+    #[inline]
+    pub(crate) fn groups(&mut self, access: u32, words: &[u32; WARP], mask: u32) -> LaneGroups {
+        let known = &mut self.0[access as usize];
+        let first = mask.trailing_zeros() as usize % WARP;
+        if let Some(pattern) = known
+            && pattern.mask == mask
+        {
+            let by = words[first].wrapping_sub(pattern.words[first]);
+            let moved = |l: usize| words[l].wrapping_sub(by) == pattern.words[l];
+            let same = match mask {
+                ALL => (0..WARP).fold(true, |same, l| same & moved(l)),
+                _ => mask & !mask_where(moved) == 0,
+            };
+            if same {
+                return pattern.groups.moved(by);
+            }
+        }
+        let groups = LaneGroups::new(words, mask);
+        *known = Some(CachedGroups { mask, words: *words, groups: groups.clone() });
+        groups
+    }
+}

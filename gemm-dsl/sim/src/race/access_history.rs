@@ -1,0 +1,264 @@
+//! Words at which threads meet: the race detector of buffers that atomics work on, and of global memory
+//! where blocks speak to one another.
+//!
+//! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
+//! all others but reads. All accesses of a word are kept until an ordinary write comes after them.
+//! What atomics hand on by a word is kept apart ([`crate::race::release_sequence`]): most words see none. So most take
+//! 24 bytes: there is a write, and nothing since.
+
+use super::clock::Clocks;
+use crate::race::model::{Timeline, WordEffect};
+use crate::race::release_sequence::ReleaseSequences;
+use gemm_dsl::ir::Scope;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::ops::Bound;
+
+/// Who accesses: a timeline of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Agent {
+    pub(crate) block: u32,
+    /// Its number in the block.
+    pub(crate) number: u32,
+}
+
+/// An access that is about to happen.
+#[derive(Clone, Copy)]
+pub(crate) struct Access<'c> {
+    pub(crate) clocks: &'c Clocks,
+    pub(crate) block: u32,
+    pub(crate) thread: usize,
+    pub(crate) on: Timeline,
+    pub(crate) touch: WordEffect,
+    /// Whether it comes after those of its own thread alone.
+    pub(crate) exclusive: bool,
+}
+
+/// An earlier access that it is not ordered after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnorderedAccess {
+    pub(crate) agent: Agent,
+    pub(crate) epoch: u32,
+    pub(crate) wrote: bool,
+}
+
+/// The last epoch in which each agent has made an access of one kind.
+#[derive(Clone, Debug)]
+enum LastEpochs {
+    /// In the order of agents.
+    Few(Vec<(Agent, u32)>),
+    Many(BTreeMap<Agent, u32>),
+}
+
+/// So many are few.
+const FEW: usize = 16;
+
+impl Default for LastEpochs {
+    fn default() -> Self {
+        LastEpochs::Few(Vec::new())
+    }
+}
+
+impl LastEpochs {
+    fn insert(&mut self, agent: Agent, epoch: u32) {
+        match self {
+            LastEpochs::Many(many) => _ = many.insert(agent, epoch),
+            LastEpochs::Few(few) => match few.binary_search_by_key(&agent, |&(a, _)| a) {
+                Ok(at) => few[at].1 = epoch,
+                Err(at) if few.len() < FEW => few.insert(at, (agent, epoch)),
+                Err(_) => {
+                    let more = std::iter::once((agent, epoch));
+                    *self = LastEpochs::Many(few.drain(..).chain(more).collect());
+                }
+            },
+        }
+    }
+
+    /// The first in the order of agents of which that holds, but for those of a block, if one is left out:
+    /// they are not looked at.
+    fn find(&self, but: Option<u32>, of: impl Fn(Agent, u32) -> bool) -> Option<(Agent, u32)> {
+        let counts = |agent: Agent| but != Some(agent.block);
+        match self {
+            LastEpochs::Few(few) => few.iter().copied().find(|&(a, e)| counts(a) && of(a, e)),
+            LastEpochs::Many(many) => {
+                let first = |block| Agent { block, number: 0 };
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let below = |block| (Bound::Unbounded, Bound::Excluded(first(block)));
+                let above = |block| (Bound::Included(first(block + 1)), Bound::Unbounded);
+                let (some, others) = (but.map_or(all, below), but.map(above));
+                let others = others.into_iter().flat_map(|others| many.range(others));
+                many.range(some).chain(others).map(|(&a, &e)| (a, e)).find(|&(a, e)| of(a, e))
+            }
+        }
+    }
+}
+
+/// The atomics on a word.
+#[derive(Clone, Debug)]
+struct AtomicHistory {
+    /// Those whose scope is the block, and those whose scope is the device.
+    by_scope: [LastEpochs; 2],
+    last: Agent,
+}
+
+/// What is remembered of a word.
+#[derive(Clone, Debug, Default)]
+struct WordHistory {
+    /// The last ordinary write: epochs start at 1.
+    write: Option<(Agent, NonZeroU32)>,
+    since: Option<Box<LaterAccesses>>,
+}
+
+const _: () = assert!(size_of::<WordHistory>() <= 24);
+
+/// The accesses since that.
+#[derive(Clone, Debug, Default)]
+struct LaterAccesses {
+    reads: LastEpochs,
+    atomics: Option<Box<AtomicHistory>>,
+}
+
+/// Words that are neighbours.
+type HistoryPage = Box<[WordHistory]>;
+/// So many are.
+const PAGE: usize = 64;
+
+/// Words by the number of their buffer and element.
+#[derive(Debug, Default)]
+pub(crate) struct AccessHistory {
+    buffers: Vec<Vec<Option<HistoryPage>>>,
+    pub(crate) releases: ReleaseSequences,
+}
+
+impl AccessHistory {
+    pub(crate) fn clear(&mut self) {
+        self.buffers.clear();
+        self.releases.clear();
+    }
+
+    fn word(&mut self, (buffer, element): (usize, u32)) -> &mut WordHistory {
+        let (page, at) = (element as usize / PAGE, element as usize % PAGE);
+        if self.buffers.len() <= buffer {
+            self.buffers.resize_with(buffer + 1, Vec::new);
+        }
+        let pages = &mut self.buffers[buffer];
+        if pages.len() <= page {
+            pages.resize_with(page + 1, || None);
+        }
+        let page = pages[page].get_or_insert_with(|| vec![WordHistory::default(); PAGE].into());
+        &mut page[at]
+    }
+
+    /// The elements of a buffer that have been written.
+    pub(crate) fn written(&self, buffer: usize, mut element: impl FnMut(u32)) {
+        let pages = self.buffers.get(buffer).into_iter().flatten().enumerate();
+        for (page, words) in pages.filter_map(|(page, words)| Some((page, words.as_ref()?))) {
+            for (at, word) in words.iter().enumerate() {
+                if word.writer().is_some() {
+                    element((page * PAGE + at) as u32);
+                }
+            }
+        }
+    }
+
+    /// Checks and records an access.
+    pub(crate) fn access(
+        &mut self,
+        at: (usize, u32),
+        access: &Access<'_>,
+    ) -> Result<(), UnorderedAccess> {
+        let word = self.word(at);
+        access.after_write(word.write)?;
+        if let Some(LaterAccesses { reads, atomics }) = word.since.as_deref() {
+            if access.touch != WordEffect::Read {
+                access.after(reads, false, None)?;
+            }
+            if let Some(AtomicHistory { by_scope: [block, device], .. }) = atomics.as_deref() {
+                // Two of one block are in each other's scope, whatever it is.
+                let own = Some(access.block);
+                match access.touch {
+                    WordEffect::Read | WordEffect::Write => {
+                        access.after(block, true, None)?;
+                        access.after(device, true, None)?;
+                    }
+                    WordEffect::Atomic(Scope::Device) => access.after(block, true, own)?,
+                    WordEffect::Atomic(_) => {
+                        access.after(block, true, own)?;
+                        access.after(device, true, own)?;
+                    }
+                }
+            }
+        }
+        let agent = Agent { block: access.block, number: access.agent() };
+        let epoch = access.clocks.epoch(access.thread, access.on);
+        match access.touch {
+            WordEffect::Read => word.since.get_or_insert_default().reads.insert(agent, epoch),
+            WordEffect::Write => {
+                let write = NonZeroU32::new(epoch).map(|epoch| (agent, epoch));
+                *word = WordHistory { write, since: None };
+            }
+            WordEffect::Atomic(scope) => {
+                let none = || Box::new(AtomicHistory { by_scope: Default::default(), last: agent });
+                let since = word.since.get_or_insert_default();
+                let atomics = since.atomics.get_or_insert_with(none);
+                atomics.by_scope[usize::from(scope == Scope::Device)].insert(agent, epoch);
+                atomics.last = agent;
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent that has written a word last, if one has.
+    pub(crate) fn writer(&self, (buffer, element): (usize, u32)) -> Option<Agent> {
+        let page = self.buffers.get(buffer)?.get(element as usize / PAGE)?.as_ref()?;
+        page[element as usize % PAGE].writer()
+    }
+}
+
+impl WordHistory {
+    /// The agent that has written it last.
+    fn writer(&self) -> Option<Agent> {
+        let atomics = self.since.as_ref().and_then(|since| since.atomics.as_ref());
+        atomics.map(|atomics| atomics.last).or(self.write.map(|(agent, _)| agent))
+    }
+}
+
+impl Access<'_> {
+    fn agent(&self) -> u32 {
+        self.clocks.agent(self.thread, self.on)
+    }
+
+    fn is_after(&self, agent: Agent, epoch: u32) -> bool {
+        let is_own = |agent: Agent| {
+            agent.block == self.block
+                && self.clocks.thread_of(agent.number).0 as usize == self.thread
+        };
+        match agent.block == self.block {
+            _ if self.exclusive && !is_own(agent) => false,
+            true => self.clocks.ordered(self.thread, self.on, agent.number as usize, epoch),
+            false => self.clocks.knows(self.thread, self.on, (agent.block, agent.number), epoch),
+        }
+    }
+
+    fn after_write(&self, write: Option<(Agent, NonZeroU32)>) -> Result<(), UnorderedAccess> {
+        match write.map(|(agent, epoch)| (agent, epoch.get())) {
+            Some((agent, epoch)) if !self.is_after(agent, epoch) => {
+                Err(UnorderedAccess { agent, epoch, wrote: true })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if it does not come after one of those accesses, but for those of a block that is left out.
+    fn after(
+        &self,
+        past: &LastEpochs,
+        wrote: bool,
+        but: Option<u32>,
+    ) -> Result<(), UnorderedAccess> {
+        match past.find(but, |agent, epoch| !self.is_after(agent, epoch)) {
+            None => Ok(()),
+            Some((agent, epoch)) => Err(UnorderedAccess { agent, epoch, wrote }),
+        }
+    }
+}

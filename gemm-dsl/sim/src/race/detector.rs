@@ -1,0 +1,370 @@
+//! Race detector: two accesses of one word, one of them a write, must be ordered by
+//! synchronisation.
+//!
+//! MemoryOrder is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
+//! after the other, or lanes together, orders nothing. Inside a block every word of shared memory
+//! and of the global buffers that the kernel writes has a shadow. Blocks that do not speak are not
+//! ordered, and [`crate::race::grid`] finds what two of them touch; words at which threads meet are
+//! kept by [`crate::race::access_history`].
+
+use super::check::{Check, Conflict};
+use super::clock::{BarrierClock, Clocks};
+use super::shadow::{PAGE, PagedShadow, Shadow};
+use crate::error::{EarlierAccess, FaultKind};
+use crate::launch::Launch;
+use crate::lower::code::Code;
+use crate::mask::{WARP, lanes_of, turns};
+use crate::observe::{AtomicRequest, BoxedTrap, Observer, Request, Sync, trap};
+use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess};
+use crate::race::grid;
+use crate::race::grid::GridRace;
+use crate::race::model::{BULK, MATRIX, Model, Timeline, model_of};
+use crate::race::release_sequence::BlockReleases;
+use crate::region::Region;
+use gemm_dsl::ir::Space;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// What watches over the accesses of different blocks to one word.
+#[derive(Clone)]
+pub(crate) enum InterBlock<'l> {
+    /// Nothing orders the blocks.
+    Isolated(&'l GridRace),
+    /// They speak to one another.
+    Synchronising(Rc<RefCell<AccessHistory>>),
+}
+
+/// The race detector of one cluster after the other. To it a cluster is one block of all its threads: the numbers of those
+/// of its blocks follow one another.
+pub(crate) struct Race<'l> {
+    launch: &'l Launch<'l>,
+    code: &'l Code<'l>,
+    between: InterBlock<'l>,
+    pub(crate) model: &'static Model,
+    /// Threads of a block, as of whole warps, and those of a cluster; or its barriers in shared memory where these are more:
+    /// their copies are numbered as threads are.
+    threads_of_block: usize,
+    threads: u32,
+    /// The number of the cluster.
+    block: u32,
+    pub(crate) clocks: Clocks,
+    /// The thread that has issued the last copy of each such barrier.
+    issuers: Vec<u32>,
+    /// What those who came to the barriers with a name have brought, in their rounds.
+    brought: HashMap<u32, BarrierClock>,
+    /// What its threads hand on to one another.
+    inside: BlockReleases,
+    /// Shared arrays that atomics work on.
+    words: AccessHistory,
+    /// The shared memory of the block whose warp runs.
+    pub(crate) shared: Shadow,
+    global: PagedShadow,
+}
+
+impl<'l> Race<'l> {
+    pub(crate) fn new(launch: &'l Launch<'l>, code: &'l Code<'l>, between: InterBlock<'l>) -> Self {
+        let mbarriers = launch.cluster() * launch.mbarriers();
+        let threads_of_block = launch.warps() * WARP as u32;
+        let threads = (launch.cluster() * threads_of_block).max(mbarriers);
+        let model = model_of(launch.kernel);
+        let clocks = Clocks::new(model, threads);
+        let rows = clocks.rows();
+        Self {
+            launch,
+            code,
+            between,
+            model,
+            threads_of_block: threads_of_block as usize,
+            threads,
+            block: 0,
+            clocks,
+            issuers: vec![0; mbarriers as usize],
+            brought: HashMap::new(),
+            inside: BlockReleases::default(),
+            words: AccessHistory::default(),
+            shared: Shadow::new(rows),
+            global: PagedShadow::new(rows),
+        }
+    }
+
+    /// A shadow of the shared memory of another block, without memory as long as that has not begun.
+    pub(crate) fn shadow(&self) -> Shadow {
+        Shadow::new(self.clocks.rows())
+    }
+
+    /// The pages of a shadow of shared memory.
+    pub(crate) fn pages(&self) -> usize {
+        (self.launch.shared.elements as usize).div_ceil(PAGE)
+    }
+
+    /// A thread that has written an element of a shared array last, if one has.
+    pub(crate) fn writer(&self, buffer: usize, element: u32) -> Option<EarlierAccess> {
+        if self.code.atomics[buffer] {
+            let agent = self.words.writer((buffer, element))?;
+            return Some(self.earlier(agent, true));
+        }
+        let at = self.launch.regions[buffer].shadow + element;
+        let word = self.shared.words.get(at as usize)?;
+        let agent = Agent { block: self.block, number: word.agent };
+        (word.epoch > 0).then(|| self.earlier(agent, true))
+    }
+
+    /// The thread that made an access, and on which timeline.
+    fn thread_of(&self, agent: Agent) -> (u32, Timeline) {
+        let (number, timeline) = self.clocks.thread_of(agent.number);
+        let issuer = self.issuers.get(number as usize).filter(|_| timeline == BULK);
+        (issuer.copied().unwrap_or(number), timeline)
+    }
+
+    fn earlier(&self, agent: Agent, wrote: bool) -> EarlierAccess {
+        let (thread, timeline) = self.thread_of(agent);
+        let (block, thread) = self.launch.whereabouts(agent.block, thread);
+        EarlierAccess {
+            block: self.launch.block(block),
+            thread: self.launch.thread(thread),
+            wrote,
+            by: self.model.timelines[timeline.0].by,
+        }
+    }
+
+    #[cold]
+    fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> BoxedTrap {
+        self.told((request.region, request.warp), request.kind.writes(), word, conflict)
+    }
+
+    #[cold]
+    fn told(
+        &self,
+        (region, warp): (&Region, u32),
+        writes: bool,
+        word: u32,
+        conflict: &Conflict,
+    ) -> BoxedTrap {
+        let place = region.element(word + conflict.offset);
+        let UnorderedAccess { agent, epoch, wrote } = conflict.earlier;
+        let earlier = self.earlier(agent, wrote);
+        let (thread, timeline) = self.thread_of(agent);
+        // What a barrier counts nobody waits for as its own.
+        let is_own = timeline != BULK;
+        let in_flight = self.model.timelines[timeline.0].grouped
+            && agent.block == self.block
+            && !(is_own && self.clocks.has_awaited(agent.number, epoch));
+        // Of a copy that another thread has only just issued this one does not come after the start: it is
+        // not what was to be read here, but overwrites it.
+        let overwrites = is_own
+            && thread != warp * WARP as u32 + conflict.lane
+            && self.clocks.has_just_closed(agent.number, epoch);
+        let kind = if in_flight && wrote && !writes && !overwrites {
+            FaultKind::CopyNotAwaited { place, earlier }
+        } else {
+            FaultKind::Race { place, writes, earlier }
+        };
+        trap(conflict.lane, kind)
+    }
+
+    /// A lane of a warp has a copy write elements of a shared array, which a barrier counts.
+    pub(crate) fn bulk_write(
+        &mut self,
+        (warp, lane): (u32, usize),
+        region: &Region,
+        elements: Range<u32>,
+        slot: usize,
+    ) -> Result<(), BoxedTrap> {
+        self.issuers[slot] = warp * WARP as u32 + lane as u32;
+        let check = Check::of_copy((&self.clocks, self.block), warp, slot, BULK);
+        let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
+        let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
+        found.map_err(|conflict| self.told((region, warp), true, elements.start, &conflict))
+    }
+
+    /// A matrix instruction of a warp reads elements of a shared array.
+    pub(crate) fn matrix_read(
+        &mut self,
+        warp: u32,
+        region: &Region,
+        elements: Range<u32>,
+    ) -> Result<(), BoxedTrap> {
+        let check = Check::new((&self.clocks, self.block), warp, MATRIX, false);
+        let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
+        let found = check.read_as_one(&mut self.shared, at as usize, width);
+        found.map_err(|conflict| self.told((region, warp), false, elements.start, &conflict))
+    }
+
+    /// Threads execute a fence of proxies.
+    pub(crate) fn proxy_fence(&mut self, threads: impl Iterator<Item = usize>) {
+        threads.for_each(|thread| self.clocks.meet_itself(&self.model.fence, thread));
+    }
+
+    /// A warp closes a group of matrix instructions.
+    pub(crate) fn close_matrix(&mut self, warp: u32) {
+        self.clocks.close(warp as usize * WARP, MATRIX);
+    }
+
+    /// A warp waits for its matrix instructions, but so many of the newest groups.
+    pub(crate) fn await_matrix(&mut self, warp: u32, pending: u32) {
+        self.clocks.wait_together(&self.model.matrix, warp, pending);
+    }
+
+    /// Accesses of words at which threads meet: lane by lane, in the order of the request.
+    fn meeting(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
+        let found = match self.speaking(request.buffer) {
+            Some(words) => self.meet_in(&mut words.borrow_mut(), request),
+            None => {
+                let mut words = std::mem::take(&mut self.words);
+                let found = self.meet_in(&mut words, request);
+                self.words = words;
+                found
+            }
+        };
+        found.map_err(|(word, conflict)| self.report(request, word, &conflict))
+    }
+
+    /// The words of a global buffer, where blocks speak to one another.
+    fn speaking(&self, buffer: usize) -> Option<Rc<RefCell<AccessHistory>>> {
+        match &self.between {
+            InterBlock::Synchronising(words)
+                if self.launch.regions[buffer].space == Space::Global =>
+            {
+                Some(Rc::clone(words))
+            }
+            _ => None,
+        }
+    }
+
+    /// What atomics take over from their words and leave in them.
+    fn synchronise(&mut self, atomics: &AtomicRequest<'_>) {
+        let speaking = self.speaking(atomics.buffer);
+        let mut speaking = speaking.as_ref().map(|words| words.borrow_mut());
+        let words = speaking.as_deref_mut().unwrap_or(&mut self.words);
+        for lane in turns(atomics.mask, atomics.reversed) {
+            let at = (atomics.buffer, atomics.elements[lane]);
+            let thread = atomics.warp as usize * WARP + lane;
+            let by = (&mut self.clocks, self.block, thread);
+            let wrote = atomics.wrote >> lane & 1 == 1;
+            let atomic = (atomics.order, atomics.scope, wrote);
+            words.releases.synchronise(at, by, atomic, &mut self.inside);
+        }
+    }
+
+    fn meet_in(
+        &self,
+        words: &mut AccessHistory,
+        request: &Request<'_>,
+    ) -> Result<(), (u32, Conflict)> {
+        let first = request.warp as usize * WARP;
+        let (clocks, block) = (&self.clocks, self.block);
+        let exclusive = self.launch.kernel.buffers[request.buffer].exclusive;
+        for &(word, lanes) in request.groups.as_slice() {
+            let order = || turns(lanes, request.reversed);
+            for (offset, lane) in (0..request.width).flat_map(|o| order().map(move |l| (o, l))) {
+                let (at, thread) = ((request.buffer, word + offset), first + lane);
+                let (on, touch) = (request.kind.timeline(), request.kind.touch());
+                let access = Access { clocks, block, thread, on, touch, exclusive };
+                let earlier = words.access(at, &access);
+                earlier
+                    .map_err(|earlier| (word, Conflict { lane: lane as u32, offset, earlier }))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Request<'_> {
+    fn check<'a>(&self, clocks: &'a Clocks, block: u32) -> Check<'a> {
+        Check::new((clocks, block), self.warp, self.kind.timeline(), self.kind.writes())
+    }
+}
+
+impl Observer for Race<'_> {
+    fn begin(&mut self, cluster: u32) {
+        self.block = cluster;
+        self.clocks = Clocks::new(self.model, self.threads);
+        self.brought.clear();
+        let speaking = self.code.atomics.contains(&true);
+        self.inside.begin(if speaking { self.clocks.all().len() } else { 0 });
+        self.words.clear();
+        self.shared.reset(self.pages());
+        self.global.reset();
+    }
+
+    #[inline]
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
+        match (request.region.space, &self.between) {
+            (Space::Register, _) => {}
+            (Space::Shared, _) if self.code.atomics[request.buffer] => self.meeting(request)?,
+            (Space::Shared, _) => {
+                let check = request.check(&self.clocks, self.block);
+                for &(word, lanes) in request.groups.as_slice() {
+                    let at = (request.region.shadow + word) as usize;
+                    check
+                        .access(&mut self.shared, at, request.width, lanes)
+                        .map_err(|c| self.report(request, word, &c))?;
+                }
+            }
+            (Space::Global, InterBlock::Synchronising(_)) => {
+                // What nobody writes needs no watching.
+                if self.code.stored[request.buffer] {
+                    self.meeting(request)?;
+                }
+            }
+            (Space::Global, &InterBlock::Isolated(grid)) if grid.watches(request.buffer) => {
+                let check = request.check(&self.clocks, self.block);
+                for &(word, lanes) in request.groups.as_slice() {
+                    let thread = request.warp * WARP as u32 + lanes.trailing_zeros();
+                    let on = request.kind.timeline();
+                    let stmt = request.stmt;
+                    let (block, thread) = self.launch.whereabouts(self.block, thread);
+                    let touch = grid::GridAccess { block, thread, stmt, on };
+                    for word in word..word + request.width {
+                        let (shadow, at) = self.global.word(request.buffer, word);
+                        check
+                            .access(shadow, at, 1, lanes)
+                            .map_err(|c| self.report(request, word, &c))?;
+                        grid.touch(request.buffer, word as usize, request.kind.writes(), touch);
+                    }
+                }
+            }
+            (Space::Global, InterBlock::Isolated(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, sync: Sync<'_>) {
+        let threads = |warp: u32| warp as usize * WARP..(warp as usize + 1) * WARP;
+        let lane = |warp: u32, lane: usize| warp as usize * WARP + lane;
+        match sync {
+            Sync::Cluster => self.clocks.meet(self.clocks.all()),
+            Sync::Block(rank) => {
+                let first = rank as usize * self.threads_of_block;
+                self.clocks.meet(first..first + self.threads_of_block);
+            }
+            Sync::Warp(warp) => self.clocks.meet(threads(warp)),
+            Sync::Arrive { barrier, warp } => {
+                let brought = self.brought.entry(barrier).or_default();
+                self.clocks.give(threads(warp), brought);
+            }
+            Sync::Complete { barrier, warps } => {
+                let brought = self.brought.remove(&barrier).unwrap_or_default();
+                let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
+                self.clocks.take(&self.model.barrier, &takers, brought);
+            }
+            Sync::Atomic(atomics) => self.synchronise(atomics),
+            Sync::Fence { warp, mask, scope } => {
+                let threads = lanes_of(mask).map(|l| lane(warp, l));
+                self.inside.fence(&mut self.clocks, self.block, threads, scope);
+            }
+            Sync::Commit { warp, mask } => {
+                for thread in lanes_of(mask).map(|l| lane(warp, l)) {
+                    self.model.commit.iter().for_each(|&of| self.clocks.close(thread, of));
+                }
+            }
+            Sync::Wait { warp, mask, pending } => {
+                for thread in lanes_of(mask).map(|l| lane(warp, l)) {
+                    self.clocks.wait(&self.model.wait, thread, pending);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Detector of reads of shared memory that nobody has written.
+
+use crate::error::FaultKind;
+use crate::observe::{BoxedTrap, Observer, Request, Sync, trap};
+use crate::region::Region;
+use gemm_dsl::ir::Space;
+use std::ops::Range;
+
+/// One bit for each element of shared memory: whether it was written since the block began.
+pub(crate) struct Init {
+    written: Vec<u64>,
+}
+
+impl Init {
+    pub(crate) fn new(elements: u32) -> Self {
+        let len = (elements as usize).div_ceil(64);
+        Self { written: vec![0; len] }
+    }
+}
+
+impl Init {
+    /// Elements of a shared array are written.
+    pub(crate) fn write(&mut self, region: &Region, elements: Range<u32>) {
+        for at in elements {
+            let at = (region.shadow + at) as usize;
+            self.written[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    /// The first of some elements of a shared array that nobody has written.
+    pub(crate) fn missing(&self, region: &Region, elements: Range<u32>) -> Option<u32> {
+        elements.into_iter().find(|at| {
+            let at = (region.shadow + at) as usize;
+            self.written[at / 64] >> (at % 64) & 1 == 0
+        })
+    }
+}
+
+impl Observer for Init {
+    fn begin(&mut self, _: u32) {
+        self.written.fill(0);
+    }
+
+    #[inline]
+    fn access(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
+        if request.region.space != Space::Shared {
+            return Ok(());
+        }
+        // The elements of a vector are aligned, so they share an entry of the bit set.
+        let bits = (1 << request.width) - 1;
+        for &(offset, lanes) in request.groups.as_slice() {
+            let at = request.region.shadow + offset;
+            let entry = &mut self.written[at as usize / 64];
+            let bits = bits << (at % 64);
+            if request.kind.reads() && *entry & bits != bits {
+                let missing = (!*entry & bits).trailing_zeros() - at % 64;
+                let place = request.region.element(offset + missing);
+                let kind = FaultKind::Uninitialised { place };
+                return Err(trap(lanes.trailing_zeros(), kind));
+            }
+            if request.kind.writes() {
+                *entry |= bits;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, _: Sync<'_>) {}
+}

@@ -1,0 +1,78 @@
+//! Which loads the compiler makes one of.
+
+use super::super::launch::Launch;
+use super::accesses::{Accesses, Epoch, Load};
+use super::cost::SassCost;
+use super::values::{MergedValues, NeededValues, Values};
+use crate::counters::access_fate::AccessFate;
+use crate::sass::polynomial::{Polynomial, Term};
+use std::collections::BTreeMap;
+
+/// Which loads may be merged: their piece of straight code, buffer, epoch and address but for a constant.
+type MergeKey = (u32, u32, Epoch, Vec<Term>);
+
+/// Makes one load of neighbours in straight code that lie, as the compiler can tell, in 8 or 16 aligned bytes. Which values are
+/// needed is known; what each access has become is known behind it.
+pub(super) fn merge(
+    launch: &Launch<'_>,
+    NeededValues(mut values): NeededValues,
+    mut accesses: Accesses,
+) -> (MergedValues, Accesses) {
+    let loads = std::mem::take(&mut accesses.loads);
+    let mut runs: BTreeMap<MergeKey, Vec<(i64, usize)>> = BTreeMap::new();
+    let mut fates = vec![AccessFate::Gone; loads.len()];
+    for (at, load) in loads.iter().enumerate() {
+        if !values.all[load.value as usize].needed {
+            continue;
+        }
+        fates[at] = AccessFate::Own;
+        if !load.alone {
+            let key = (load.piece, load.region, load.epoch, load.form.terms.clone());
+            runs.entry(key).or_default().push((load.at, at));
+        }
+    }
+    for ((_, region, _, terms), mut run) in runs {
+        let size = i64::from(launch.regions[region as usize].elem.size());
+        let multiple = values.multiple(&Polynomial::of(terms)) as i64 * size;
+        for bytes in [16, 8].into_iter().filter(|bytes| multiple % bytes == 0) {
+            merge_in(&mut values, &loads, &mut run, (bytes / size, bytes as u32), &mut fates);
+        }
+    }
+    for (load, role) in loads.iter().zip(fates) {
+        accesses.claim(load.access, role);
+    }
+    accesses.claim_stores();
+    (MergedValues(values), accesses)
+}
+
+/// Makes one load of those in a window of so many elements, if all but one in four are there, and takes them from the run.
+fn merge_in(
+    values: &mut Values,
+    loads: &[Load],
+    run: &mut Vec<(i64, usize)>,
+    (elements, bytes): (i64, u32),
+    fates: &mut [AccessFate],
+) {
+    let mut windows: BTreeMap<i64, Vec<(i64, usize)>> = BTreeMap::new();
+    for load in run.drain(..) {
+        windows.entry(load.0.div_euclid(elements)).or_default().push(load);
+    }
+    for mut window in windows.into_values() {
+        window.sort_unstable();
+        let mut places: Vec<i64> = window.iter().map(|(at, _)| *at).collect();
+        places.dedup();
+        let missing = elements - places.len() as i64;
+        if elements < 2 || missing > elements / 4 {
+            run.append(&mut window);
+            continue;
+        }
+        for (nth, (_, at)) in window.into_iter().enumerate() {
+            if nth == 0 {
+                fates[at] = AccessFate::First(bytes);
+            } else {
+                fates[at] = AccessFate::Gone;
+                values.all[loads[at].value as usize].cost = SassCost::FREE;
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Integers as polynomials of what is not known when the kernel is built: how a compiler tells which addresses differ by a
+//! constant, and which part of one a loop leaves as it is.
+
+/// The number of a value.
+pub(super) type ValueId = u32;
+
+/// The most factors of a term, and terms of a sum, that are told apart.
+const MAX_FACTORS: usize = 4;
+const MAX_TERMS: usize = 24;
+
+/// A product of values, in ascending order, and how often it is added.
+pub(super) type Term = (Vec<ValueId>, i64);
+
+/// A sum of products of values, and a constant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Polynomial {
+    /// In ascending order of the products, none of them zero times.
+    pub(super) terms: Vec<Term>,
+    pub(super) constant: i64,
+}
+
+impl Polynomial {
+    pub(super) fn constant(constant: i64) -> Self {
+        Self { terms: Vec::new(), constant }
+    }
+
+    pub(super) fn value(id: ValueId) -> Self {
+        Self { terms: vec![(vec![id], 1)], constant: 0 }
+    }
+
+    /// Its value, if it is a constant.
+    pub(super) fn known(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// The one value that it is, if it is one.
+    pub(super) fn single(&self) -> Option<ValueId> {
+        match &self.terms[..] {
+            [(of, 1)] if of.len() == 1 && self.constant == 0 => Some(of[0]),
+            _ => None,
+        }
+    }
+
+    pub(super) fn add(&self, other: &Self, times: i64) -> Self {
+        let mut sum = self.clone();
+        sum.constant = sum.constant.wrapping_add(other.constant.wrapping_mul(times));
+        for (of, by) in &other.terms {
+            sum.include(of, by.wrapping_mul(times));
+        }
+        sum
+    }
+
+    fn include(&mut self, of: &[ValueId], by: i64) {
+        match self.terms.binary_search_by(|(known, _)| known[..].cmp(of)) {
+            Ok(at) => {
+                self.terms[at].1 = self.terms[at].1.wrapping_add(by);
+                if self.terms[at].1 == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            Err(at) if by != 0 => self.terms.insert(at, (of.to_vec(), by)),
+            Err(_) => {}
+        }
+    }
+
+    pub(super) fn times(&self, by: i64) -> Self {
+        Self::default().add(self, by)
+    }
+
+    /// The product, if it is not too long.
+    pub(super) fn product(&self, other: &Self) -> Option<Self> {
+        let mut product = Self::default().add(self, other.constant);
+        for (of, by) in &other.terms {
+            product.include(of, by.wrapping_mul(self.constant));
+            for (own, times) in &self.terms {
+                let mut factors = [&own[..], of].concat();
+                factors.sort_unstable();
+                if factors.len() > MAX_FACTORS {
+                    return None;
+                }
+                product.include(&factors, by.wrapping_mul(*times));
+            }
+        }
+        (product.terms.len() <= MAX_TERMS).then_some(product)
+    }
+
+    /// The same without its constant.
+    pub(super) fn varying(&self) -> Self {
+        Self { terms: self.terms.clone(), constant: 0 }
+    }
+
+    /// The terms of which this holds, and the others.
+    pub(super) fn split(&self, is: impl Fn(&[ValueId]) -> bool) -> (Vec<Term>, Vec<Term>) {
+        self.terms.iter().cloned().partition(|(of, _)| is(of))
+    }
+
+    /// Those values, as a sum without a constant.
+    pub(super) fn of(terms: Vec<Term>) -> Self {
+        Self { terms, constant: 0 }
+    }
+
+    /// By how many terms two differ, of single values and of products.
+    pub(super) fn distance(&self, other: &Self) -> (usize, usize) {
+        let apart = |a: &Self, b: &Self, product: bool| {
+            let terms = a.terms.iter().filter(|t| (t.0.len() > 1) == product);
+            terms.filter(|t| !b.terms.contains(t)).count()
+        };
+        let of = |product| apart(self, other, product).max(apart(other, self, product));
+        (of(false), of(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_is_taken_apart() {
+        // (3a + 2)(a - b + 1) = 3aa - 3ab + 5a - 2b + 2
+        let (a, b) = (Polynomial::value(0), Polynomial::value(1));
+        let left = a.times(3).add(&Polynomial::constant(2), 1);
+        let right = a.add(&b, -1).add(&Polynomial::constant(1), 1);
+        let product = left.product(&right).expect("four terms");
+        let terms = [(vec![0], 5), (vec![0, 0], 3), (vec![0, 1], -3), (vec![1], -2)];
+        assert_eq!(product, Polynomial { terms: terms.into(), constant: 2 });
+    }
+
+    #[test]
+    fn what_cancels_is_gone() {
+        let a = Polynomial::value(7).times(4);
+        assert_eq!(a.add(&a, -1).known(), Some(0));
+        assert_eq!(a.add(&Polynomial::constant(8), 1).distance(&a), (0, 0));
+        assert_eq!(a.distance(&Polynomial::value(7)), (1, 0));
+    }
+}

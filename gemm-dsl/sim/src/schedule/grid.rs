@@ -1,0 +1,117 @@
+//! Execution of blocks that do not speak to one another: in parallel. Those of a cluster do; they run as one.
+//!
+//! What is told must not depend on timing. Blocks of which none touches what another one writes do what
+//! each would do alone; so which of them is the first with a fault does not. As soon as two conflict, what
+//! either does may: then all is put back and run again on one worker, one block after the other, and what
+//! that finds is told.
+
+use crate::counters::Profile;
+use crate::error::{EarlierAccess, Fault, FaultKind, SimError};
+use crate::exec::budget::Budget;
+use crate::launch::Launch;
+use crate::lower::code::{Code, ThreadStmt};
+use crate::options::Options;
+use crate::race::detector::InterBlock;
+use crate::race::grid::{GridAccess, GridConflict, GridRace};
+use crate::race::model::MODEL;
+use crate::schedule::isolated::IsolatedBlocks;
+use crate::schedule::snapshot::Snapshot;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Runs all blocks of a launch.
+pub(crate) fn run(
+    launch: &Launch<'_>,
+    code: &Code<'_>,
+    options: &Options<'_>,
+) -> Result<Profile, SimError> {
+    let before = Snapshot::of(launch, code);
+    let (found, touched) = attempt(launch, code, options, rayon::current_num_threads());
+    if touched.conflict().is_none() {
+        return found;
+    }
+    before.restore(|buffer, element| touched.is_written(buffer, element));
+    let quiet = Options { progress: None, ..*options };
+    let (found, touched) = attempt(launch, code, &quiet, 1);
+    match touched.conflict() {
+        // What a block did that has read another one's words is of no account.
+        Some(conflict) => Err(SimError::Fault(fault(launch, code, &conflict))),
+        None => found,
+    }
+}
+
+/// Runs the blocks on so many workers, up to the first one with a fault. What they have touched says
+/// whether that is worth anything.
+fn attempt(
+    launch: &Launch<'_>,
+    code: &Code<'_>,
+    options: &Options<'_>,
+    workers: usize,
+) -> (Result<Profile, SimError>, GridRace) {
+    let watched = launch.regions.iter().enumerate().map(|(i, region)| {
+        let memory = region.memory.as_ref().filter(|_| code.stored[i])?;
+        Some((memory.len(), code.loaded[i]))
+    });
+    let grid_race = GridRace::new(watched, launch.cluster());
+    let budget = Budget::new(options.instructions);
+    let clusters = launch.clusters();
+    let (next, done) = (AtomicU32::new(0), AtomicU64::new(0));
+    // Clusters are taken in order, so all below the lowest one with a fault are run to their end.
+    let faulty = AtomicU32::new(u32::MAX);
+    let work = |_| {
+        let mut worker: Option<IsolatedBlocks<'_>> = None;
+        let mut end = None;
+        loop {
+            let cluster = next.fetch_add(1, Ordering::Relaxed);
+            if cluster >= clusters || cluster > faulty.load(Ordering::Relaxed) {
+                break;
+            }
+            let between = || InterBlock::Isolated(&grid_race);
+            let worker =
+                worker.get_or_insert_with(|| IsolatedBlocks::new(launch, code, between(), &budget));
+            if let Err(error) = worker.run(cluster) {
+                faulty.fetch_min(cluster, Ordering::Relaxed);
+                end = Some((cluster, error));
+                break;
+            }
+            let of = u64::from(launch.cluster());
+            let done = done.fetch_add(of, Ordering::Relaxed) + of;
+            options.progress.iter().for_each(|progress| progress(done, launch.blocks().into()));
+        }
+        (worker.map(IsolatedBlocks::finish).unwrap_or_default(), end)
+    };
+    let workers = workers.min(clusters as usize);
+    let results: Vec<_> = (0..workers).into_par_iter().map(work).collect();
+    let mut profile = Profile::default();
+    let mut errors = Vec::new();
+    for (counted, end) in results {
+        profile += &counted;
+        errors.extend(end);
+    }
+    // That the limit is spent says less than a fault.
+    let rank = |(cluster, error): &(u32, SimError)| {
+        (matches!(error, SimError::OutOfInstructions { .. }), *cluster)
+    };
+    let found = match errors.into_iter().min_by_key(rank) {
+        Some((_, error)) => Err(error),
+        None => Ok(profile),
+    };
+    (found, grid_race)
+}
+
+/// The fault of two blocks that access one element.
+fn fault(launch: &Launch<'_>, code: &Code<'_>, conflict: &GridConflict) -> Box<Fault> {
+    let region = &launch.regions[conflict.buffer];
+    let kind = FaultKind::Race {
+        place: region.element(conflict.element as u32),
+        writes: conflict.higher_writes,
+        earlier: EarlierAccess {
+            block: launch.block(conflict.lower.block),
+            thread: launch.thread(conflict.lower.thread),
+            wrote: conflict.lower_writes,
+            by: MODEL.timelines[conflict.lower.on.0].by,
+        },
+    };
+    let GridAccess { block, thread, stmt, .. } = conflict.higher;
+    code.fault(launch, ThreadStmt { block, thread, stmt }, kind)
+}

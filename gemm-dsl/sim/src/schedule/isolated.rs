@@ -1,0 +1,76 @@
+//! A block whose threads ask one another by atomics, and that no other block speaks to: it is run in
+//! several turns, whose results must agree.
+
+use crate::counters::Profile;
+use crate::error::SimError;
+use crate::exec::budget::Budget;
+use crate::exec::interleaving::{INTERLEAVINGS, Interleaving, more};
+use crate::exec::undo_log::UndoLog;
+use crate::launch::Launch;
+use crate::lower::code::Code;
+use crate::race::detector::InterBlock;
+use crate::schedule::block::Block;
+use gemm_dsl::ir::Space;
+
+/// Runs isolated blocks, one after the other.
+pub(crate) struct IsolatedBlocks<'l> {
+    launch: &'l Launch<'l>,
+    /// What runs a block for the first time, and counts.
+    first: Block<'l>,
+    /// What runs it in other turns, if the kernel has atomics.
+    again: Option<Block<'l>>,
+}
+
+impl<'l> IsolatedBlocks<'l> {
+    pub(crate) fn new(
+        launch: &'l Launch<'l>,
+        code: &'l Code<'l>,
+        between: InterBlock<'l>,
+        budget: &'l Budget,
+    ) -> Self {
+        let block = |between| Block::new(launch, code, between, budget);
+        let asks = launch.kernel.has_atomics(Space::Shared) && !launch.unchecked;
+        let again = asks.then(|| block(between.clone()));
+        Self { launch, first: block(between), again }
+    }
+
+    /// Runs the block with this number in all turns. The results are those of the first.
+    pub(crate) fn run(&mut self, number: u32) -> Result<(), SimError> {
+        let Some(again) = &mut self.again else {
+            return self.first.run(number);
+        };
+        self.first.machine.undo_log = Some(UndoLog::default());
+        self.first.run(number)?;
+        let mut undo_log = self.first.machine.undo_log.take().unwrap_or_default();
+        let regions = &self.launch.regions;
+        let results = undo_log.contents(regions);
+        let more = more(again.warps()).iter().copied().map(Interleaving::Shuffled);
+        for turns in INTERLEAVINGS[1..].iter().copied().chain(more) {
+            undo_log.restore(regions);
+            again.take(turns);
+            again.machine.undo_log = Some(undo_log);
+            again.run(number).map_err(|error| error.in_turns(turns.name()))?;
+            undo_log = again.machine.undo_log.take().unwrap_or_default();
+            let is_result = |region: usize| !self.launch.kernel.buffers[region].unordered;
+            if let Some(((region, element), bits)) =
+                undo_log.differing(regions, &results, is_result)
+            {
+                return Err(SimError::TurnDependent {
+                    kernel: self.launch.kernel.name.clone(),
+                    block: self.launch.block(self.launch.of_cluster(number, 0)),
+                    place: Box::new(regions[region].element(element)),
+                    turns: turns.name(),
+                    bits,
+                });
+            }
+        }
+        undo_log.restore(regions);
+        results.restore(regions);
+        Ok(())
+    }
+
+    /// What the blocks that have run here are charged with, in their first turns.
+    pub(crate) fn finish(self) -> Profile {
+        self.first.finish()
+    }
+}

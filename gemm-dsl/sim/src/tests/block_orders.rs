@@ -1,0 +1,189 @@
+//! Results that depend on the order in which blocks run.
+
+use super::*;
+use crate::Position;
+use crate::schedule::block_order::{BLOCK_ORDERS, BlockOrder};
+
+/// Five blocks that do so to one word.
+fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> Team {
+    let mut t = team(threads, 5);
+    let (word, out) = (t.array("word", &[10]), t.array("out", &[0; 5]));
+    body(&mut t.k, word, out);
+    t
+}
+
+fn on(k: &mut KernelBuilder, op: AtomicOp, word: BufferId, value: impl Into<Expr>) -> Expr {
+    k.atomic("old", op, at(word, 0), value, MemoryOrder::AcqRel, Scope::Device).into()
+}
+
+/// The first element that differs, the other order, and what it is in both.
+fn differing(t: Team) -> (Position, &'static str, [u64; 2]) {
+    match t.run() {
+        Err(SimError::OrderDependent { kernel, place, order, bits }) => {
+            assert_eq!(kernel, "kernel");
+            (*place, order, bits)
+        }
+        other => panic!("results that differ were expected: {other:?}"),
+    }
+}
+
+fn element(buffer: &str, index: i128) -> Position {
+    let (buffer, space) = (buffer.into(), gemm_dsl::ir::Space::Global);
+    Position { buffer, space, index: vec![index], at: u64::try_from(index).ok() }
+}
+
+/// Runs the kernel with and without the declaration that its order does not matter.
+fn unless_declared(
+    kernel: impl Fn() -> Team,
+    expected: (Position, &'static str, [u64; 2]),
+    declared: &[i32],
+) {
+    assert_eq!(differing(kernel()), expected);
+    let mut t = kernel();
+    t.unordered();
+    assert_eq!(t.run().as_deref(), Ok(declared));
+}
+
+#[test]
+fn what_only_the_last_one_leaves() {
+    let kernel = || five(1, |k, word, _| _ = on(k, AtomicOp::Exchange, word, block()));
+    unless_declared(kernel, (element("word", 0), "descending", [4, 0]), &[0; 5]);
+    // The greatest and the least are those of any order.
+    for (op, left) in [(AtomicOp::Max, 10), (AtomicOp::Min, 0), (AtomicOp::Add, 20)] {
+        let (kernel, arrays) = five(1, |k, word, _| _ = on(k, op, word, block())).finish();
+        launch(&kernel, &arrays, &[]).expect("the order does not matter");
+        // Each order begins with what the launch was given.
+        assert_eq!(arrays[0].to_vec_of(), Some(vec![left]));
+    }
+}
+
+#[test]
+fn what_each_one_has_found() {
+    let kernel = || {
+        five(1, |k, word, out| {
+            let old = on(k, AtomicOp::Add, word, 1);
+            k.store(at(out, block()), old);
+        })
+    };
+    let place = (element("out", 0), "descending", [10, 14]);
+    unless_declared(kernel, place, &[10, 11, 12, 13, 14]);
+}
+
+/// The middle block is the third both ways.
+#[test]
+fn the_ends_are_not_all_orders() {
+    let kernel = || {
+        five(1, |k, word, out| {
+            let old = on(k, AtomicOp::Add, word, 1);
+            k.if_(block().equals(2), |k| k.store(at(out, 2), old));
+        })
+    };
+    let (place, order, [ascending, other]) = differing(kernel());
+    assert_eq!((place, order, ascending), (element("out", 2), "shuffled (seed 2)", 12));
+    assert!(other != 12);
+}
+
+/// Both shuffles have a name of their own.
+#[test]
+fn a_shuffle_is_known_by_its_seed() {
+    let names: Vec<_> = BLOCK_ORDERS.map(|order| order.name()).into();
+    let seeds = ["shuffled (seed 1)", "shuffled (seed 2)"];
+    assert_eq!(names, ["ascending", "descending", seeds[0], seeds[1], "interleaved"]);
+}
+
+/// Every block once, in any order; of as many as there may be the first ones come at once.
+#[test]
+fn as_many_blocks_as_there_may_be() {
+    for count in [0, 1, 2, 1000, (1 << 16) + 1, 200_000] {
+        for order in BLOCK_ORDERS {
+            let mut blocks: Vec<u32> = order.blocks(count).collect();
+            let is_ascending = blocks.is_sorted();
+            let plain = matches!(order, BlockOrder::Ascending | BlockOrder::Interleaved);
+            // Few may be in order by chance.
+            let expected = plain || is_ascending && count < 3;
+            assert_eq!(is_ascending, expected, "{order:?} of {count}");
+            blocks.sort_unstable();
+            assert!(blocks.into_iter().eq(0..count), "{order:?} of {count}");
+        }
+    }
+    // Nothing is kept for those that never begin.
+    let mut t = team(1, 1);
+    let word = t.array("word", &[0u32]);
+    t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
+    let most = [Expr::U64((1 << 31) - 1), Expr::U64(2), Expr::U64(1)];
+    t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: 1 });
+    let options = Options { instructions: 1000, ..Options::default() };
+    let (kernel, arrays) = t.finish();
+    let spent = launch_with(&kernel, &arrays, &[], &options);
+    assert!(matches!(spent, Err(SimError::OutOfInstructions { .. })), "{spent:?}");
+    for order in BLOCK_ORDERS {
+        assert!(order.blocks(u32::MAX - 1).take(10).all(|block| block < u32::MAX - 1));
+    }
+}
+
+/// How many run at the same time.
+#[test]
+fn blocks_may_run_together() {
+    let kernel = || {
+        five(1, |k, word, out| {
+            on(k, AtomicOp::Add, word, 1);
+            let now =
+                k.atomic("now", AtomicOp::Add, at(word, 0), -1, MemoryOrder::AcqRel, Scope::Device);
+            k.atomic_only(AtomicOp::Max, at(out, 0), now, MemoryOrder::AcqRel, Scope::Device);
+        })
+    };
+    unless_declared(kernel, (element("out", 0), "interleaved", [11, 15]), &[11, 0, 0, 0, 0]);
+}
+
+/// Warps of a block have no order either, nor have the lanes of a warp.
+#[test]
+fn threads_of_a_block_have_no_order() {
+    for (threads, apart) in [(2, 1), (64, 32)] {
+        let kernel = || {
+            five(threads, |k, word, out| {
+                k.if_(block().equals(0).and((tid() % apart).equals(0)), |k| {
+                    let old = on(k, AtomicOp::Add, word, 1);
+                    k.store(at(out, tid() / apart), old);
+                });
+            })
+        };
+        let place = (element("out", 0), "descending", [10, 11]);
+        unless_declared(kernel, place, &[10, 11, 0, 0, 0]);
+    }
+}
+
+/// An array that is only read is the same in every order, and what an order leaves is not the next
+/// one's to find.
+#[test]
+fn every_order_begins_with_what_was_given() {
+    let mut t = team(1, 5);
+    let (count, out) = (t.array("count", &[0]), t.array("out", &[7; 5]));
+    on(&mut t.k, AtomicOp::Add, count, 1);
+    t.k.store(at(out, block()), load(out, block()) + block());
+    let (kernel, arrays) = t.finish();
+    launch(&kernel, &arrays, &[]).expect("the order does not matter");
+    assert_eq!(arrays[0].to_vec_of(), Some(vec![5]));
+    assert_eq!(arrays[1].to_vec_of(), Some(vec![7, 8, 9, 10, 11]));
+}
+
+/// Who is third is declared to be open; what all have left is compared all the same.
+#[test]
+fn a_declaration_is_of_one_array() {
+    let kernel = |declared: [bool; 2], op: AtomicOp| {
+        let mut t = five(1, |k, word, out| {
+            let old = on(k, op, word, block());
+            k.if_(block().equals(2), |k| k.store(at(out, 2), old));
+        });
+        let arrays = t.globals.clone();
+        let declared = arrays.into_iter().zip(declared).filter(|(_, declared)| *declared);
+        declared.for_each(|(array, _)| t.k.unordered(array));
+        t
+    };
+    // The sum is that of any order.
+    assert!(kernel([false, true], AtomicOp::Add).run().is_ok());
+    assert_eq!(differing(kernel([true, false], AtomicOp::Add)).0, element("out", 2));
+    // Who was the last is not.
+    let (place, order, bits) = differing(kernel([false, true], AtomicOp::Exchange));
+    assert_eq!((place, order, bits), (element("word", 0), "descending", [4, 0]));
+    assert!(kernel([true, true], AtomicOp::Exchange).run().is_ok());
+}

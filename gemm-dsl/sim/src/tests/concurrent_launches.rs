@@ -1,0 +1,104 @@
+//! Launches that share buffers, at the same time.
+
+use super::*;
+use gemm_dsl::ir::For;
+
+/// So many blocks that add to a counter and write words of another array, from one on.
+fn adding(rounds: i32, from: i32, arrays: [&Buffer; 2]) -> (VerifiedKernel, Vec<Buffer>) {
+    let mut t = team(32, 2);
+    let (count, out) = (t.bound("count", arrays[0].clone()), t.bound("out", arrays[1].clone()));
+    t.k.loop_("i", For::below(0, rounds), |k, _| {
+        thread(k, 3, |k| {
+            let (add, order) = (AtomicOp::Add, MemoryOrder::Relaxed);
+            k.atomic_only(add, at(count, 0), 1, order, Scope::Device);
+        });
+    });
+    thread(&mut t.k, 0, |k| k.store(at(out, block() + from), block() + 5));
+    t.finish()
+}
+
+fn values(buffer: &Buffer) -> Vec<i32> {
+    buffer.to_vec_of().expect("of four bytes")
+}
+
+/// Each is run in several orders, and leaves what it has done to what the others have.
+#[test]
+fn launches_that_add_to_one_counter() {
+    let (count, out) = (Buffer::from_slice(&[0]), Buffer::from_slice(&[0; 16]));
+    let launches: Vec<_> = (0..8).map(|i| adding(150, 2 * i, [&count, &out])).collect();
+    std::thread::scope(|scope| {
+        for (kernel, arrays) in &launches {
+            scope.spawn(|| launch(kernel, arrays, &[]).expect("the order does not matter"));
+        }
+    });
+    assert_eq!(values(&count), [8 * 2 * 150]);
+    assert_eq!(values(&out), [[5, 6]; 8].concat());
+}
+
+/// What somebody writes meanwhile to other elements of a buffer stays.
+#[test]
+fn what_others_write_elsewhere_stays() {
+    let (count, out) = (Buffer::from_slice(&[0]), Buffer::from_slice(&[0; 4]));
+    let (kernel, arrays) = adding(3, 0, [&count, &out]);
+    let elsewhere = out.view(2, 2).expect("inside");
+    let write = |done: u64, _: u64| assert!(elsewhere.copy_from(&[done as i32, 7]));
+    let options = Options { progress: Some(&write), ..Options::default() };
+    launch_with(&kernel, &arrays, &[], &options).expect("the order does not matter");
+    assert_eq!((values(&count), values(&out)), (vec![6], vec![5, 6, 10, 7]));
+    // Nor is it lost where blocks race, and all is run again.
+    let mut t = team(32, 2);
+    let word = t.bound("word", out.clone());
+    thread(&mut t.k, 0, |k| k.store(at(word, 0), block()));
+    let (kernel, arrays) = t.finish();
+    let write = |_: u64, _: u64| assert!(elsewhere.copy_from(&[20, 21]));
+    let options = Options { progress: Some(&write), ..Options::default() };
+    assert_eq!(race(fault(launch_with(&kernel, &arrays, &[], &options)).kind), "word");
+    assert_eq!(values(&elsewhere), [20, 21]);
+}
+
+/// A launch inside another one: of what it shares with that, nothing may be written.
+#[test]
+fn a_launch_does_not_wait_for_itself() {
+    let all = Buffer::from_slice(&[0; 6]);
+    let part = |from: usize, len: usize| all.view(from, len).expect("inside");
+    let nested = |own: [&Buffer; 2]| {
+        let (outer, inner) = (adding(1, 0, [&part(0, 1), &part(1, 2)]), adding(1, 0, own));
+        let found = std::sync::Mutex::new(Ok(Counters::default()));
+        let watch = |done: u64, _: u64| {
+            if done == 1 {
+                *found.lock().expect("nobody fails") = launch(&inner.0, &inner.1, &[]);
+            }
+        };
+        let options = Options { progress: Some(&watch), ..Options::default() };
+        launch_with(&outer.0, &outer.1, &[], &options).expect("the order does not matter");
+        found.into_inner().expect("nobody fails").map(|_| ())
+    };
+    assert_eq!(nested([&part(3, 1), &part(4, 2)]), Ok(()));
+    for (shared, own) in
+        [("count", [&part(0, 1), &part(4, 2)]), ("out", [&part(5, 1), &part(2, 2)])]
+    {
+        let in_use = SimError::InUse { kernel: "kernel".into(), buffer: shared.into() };
+        assert_eq!(nested(own), Err(in_use));
+    }
+    // It has let go of them.
+    let (kernel, arrays) = adding(1, 0, [&part(0, 1), &part(1, 2)]);
+    assert!(launch(&kernel, &arrays, &[]).is_ok());
+}
+
+/// What none of them writes they may share.
+#[test]
+fn launches_may_read_the_same() {
+    let input = Buffer::from_slice(&[4, 5]);
+    let reading = || {
+        let mut t = team(1, 2);
+        let (input, count) = (t.bound("input", input.clone()), t.array("count", &[0]));
+        let value = load(input, block());
+        t.k.atomic_only(AtomicOp::Add, at(count, 0), value, MemoryOrder::Relaxed, Scope::Device);
+        t.finish()
+    };
+    let (outer, inner) = (reading(), reading());
+    let watch = |_: u64, _: u64| _ = launch(&inner.0, &inner.1, &[]).expect("nobody writes it");
+    let options = Options { progress: Some(&watch), ..Options::default() };
+    launch_with(&outer.0, &outer.1, &[], &options).expect("the order does not matter");
+    assert_eq!(values(&outer.1[1]), [9]);
+}

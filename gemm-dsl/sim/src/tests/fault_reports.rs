@@ -1,0 +1,148 @@
+//! What is told of a fault: who, where, and in which words.
+
+use super::*;
+use crate::WaitingWarp;
+use gemm_dsl::ir::{For, Guard, Stmt};
+
+/// Tiles that travel by copies through two buffers: while one is read the next one is on its way.
+fn double_buffer(pending: i32, before: bool, behind: bool) -> Team {
+    const TILES: i32 = 7;
+    let mut t = team(64, 2);
+    let x = t.array("x", &(0..2 * 64 * TILES).collect::<Vec<i32>>());
+    let out = t.array("out", &[0; 128]);
+    let s = t.shared("s", 128);
+    let issue = |k: &mut KernelBuilder, tile: Expr| {
+        let target = at(s, tile.clone() % 2 * 64 + tid());
+        let source = at(x, (block() * TILES + tile.clone()) * 64 + tid());
+        let guard = Some(Guard { cond: tile.lt(TILES), or_zero: false });
+        k.push(Stmt::CopyAsync { target, source, guard });
+        k.push(Stmt::CopyCommit);
+    };
+    let k = &mut t.k;
+    issue(k, 0.into());
+    let sum = k.mut_("sum", 0);
+    k.loop_("tile", For::below(0, TILES), |k, tile| {
+        issue(k, Expr::from(tile) + 1);
+        k.push(Stmt::CopyWait { pending: pending.into() });
+        if before {
+            k.barrier();
+        }
+        let read = load(s, Expr::from(tile) % 2 * 64 + (Expr::from(63) - tid()));
+        k.assign(sum, Expr::from(sum) + read);
+        if behind {
+            k.barrier();
+        }
+    });
+    k.store(at(out, block() * 64 + tid()), sum);
+    t
+}
+
+/// What a copy is overwriting that came too early has nobody waited for in vain: others still read there.
+#[test]
+fn a_copy_that_comes_too_early_is_a_race() {
+    assert!(double_buffer(1, true, true).run().is_ok());
+    let fault = double_buffer(1, true, false).fault();
+    let text = fault.to_string();
+    let FaultKind::Race { writes: false, earlier, place } = fault.kind else { panic!("{text}") };
+    assert!(earlier.by_copy() && earlier.wrote && place.buffer == "s");
+    assert!(
+        text.contains("not ordered after the write by an asynchronous copy of thread"),
+        "{text}"
+    );
+    // Nobody has waited for what is read.
+    let fault = double_buffer(2, true, true).fault();
+    let text = fault.to_string();
+    assert!(matches!(fault.kind, FaultKind::CopyNotAwaited { .. }), "{text}");
+    assert!(text.contains("] is being written by an asynchronous copy of thread ("), "{text}");
+    // All have, but each for its own.
+    let kind = double_buffer(1, false, true).kind();
+    assert!(matches!(kind, FaultKind::Race { .. }), "{kind:?}");
+}
+
+/// Warps that wait for ever at a barrier with a name.
+#[test]
+fn of_many_that_wait_four_are_named() {
+    for (warps, more) in [(4, ""), (5, "; and 1 more"), (7, "; and 3 more")] {
+        // The last warp does not come.
+        let mut t = team(32 * (warps + 1), 1);
+        t.k.if_(tid().lt(32 * warps as i32), |k| {
+            k.push(Stmt::NamedBarrier { id: 1, threads: 32 * (warps + 1), wait: true });
+        });
+        let fault = t.fault();
+        let text = fault.to_string();
+        let FaultKind::Deadlock { waiting, .. } = fault.kind else { panic!("{text}") };
+        assert_eq!(waiting.len(), warps as usize);
+        assert_eq!(text.matches(" waits at barrier 1").count(), 4, "{text}");
+        assert!(text.contains(&format!("`{more}\n")), "{text}");
+    }
+}
+
+/// One lane of a warp asks in vain, and does nothing for long between two questions.
+fn asks_in_vain(who: i32, by_atomics: bool, pause: i32) -> Team {
+    let mut t = team(64, 1);
+    let (flag, out) = (t.shared("flag", 1), t.array("out", &[0]));
+    let k = &mut t.k;
+    thread(k, 0, |k| k.store(at(flag, 0), 0));
+    k.barrier();
+    thread(k, who, |k| {
+        let seen = k.mut_("seen", 0);
+        k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
+            if by_atomics {
+                let (add, order) = (AtomicOp::Add, MemoryOrder::Acquire);
+                let found = k.atomic("found", add, at(flag, 0), 0, order, Scope::Block);
+                k.assign(seen, found);
+            } else {
+                k.assign(seen, load(flag, 0));
+            }
+            k.loop_("pause", For::below(0, pause), |_, _| ());
+        });
+        k.store(at(out, 0), 1);
+    });
+    t
+}
+
+#[test]
+fn who_waits_in_vain_is_told_by_what_it_asks() {
+    for who in [5, 32, 61] {
+        for by_atomics in [false, true] {
+            for pause in [0, 9000] {
+                let fault = asks_in_vain(who, by_atomics, pause).fault();
+                assert_eq!(fault.thread, (who as u32, 0));
+                let FaultKind::Deadlock { waiting, .. } = &fault.kind else { panic!("{fault}") };
+                let [WaitingWarp { statement, .. }] = &waiting[..] else { panic!("{fault}") };
+                assert!(statement.contains("flag") && *statement == fault.statement, "{fault}");
+            }
+        }
+    }
+    // Who asks for nothing waits in the loop.
+    let mut t = team(32, 1);
+    let out = t.array("out", &[0; 32]);
+    t.k.store(at(out, tid()), load(out, tid()) + 1);
+    t.k.loop_("i", For::new(0, |_| tid().ge(0)), |_, _| ());
+    let fault = t.fault();
+    assert!(fault.statement.starts_with("for ("), "{fault}");
+}
+
+/// A block that is alone has no order among others: what differs is how its threads take turns.
+#[test]
+fn one_block_has_no_order() {
+    let kernel = |beyond: i32| {
+        let mut t = team(64, 1);
+        let (count, out) = (t.array("count", &[0]), t.array("out", &[0; 64]));
+        let scope = Scope::Device;
+        let old = t.k.atomic("old", AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, scope);
+        thread(&mut t.k, 0, |k| k.store(at(out, Expr::from(old) + beyond), 1));
+        t
+    };
+    let first = kernel(64).fault();
+    assert_eq!((first.order, first.turns), (None, None));
+    assert!(!first.to_string().contains("with the"), "{first}");
+    let other = kernel(1).fault();
+    assert_eq!((other.order, other.turns), (None, Some("reversed")));
+    let text = kernel(0).run().expect_err("it depends on turns").to_string();
+    assert!(
+        text.contains("block (0, 0, 0): the results depend on the order in which threads"),
+        "{text}"
+    );
+    assert!(text.contains(" in reversed turns"), "{text}");
+}

@@ -1,0 +1,194 @@
+//! Races between blocks, in kernels that run in parallel and in those whose blocks speak to one another:
+//! two detectors, which find the same.
+
+use super::*;
+use gemm_dsl::ir::Stmt;
+
+/// Blocks of a thread, or of more, that do so to one array; with an atomic on another one, or without.
+fn blocks(
+    speaks: bool,
+    (threads, count): (u32, u64),
+    body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId),
+) -> Team {
+    let mut t = team(threads, count);
+    let (word, x) = (t.array("word", &[0]), t.array("x", &[0; 64]));
+    let out = t.array("out", &[0; 64]);
+    if speaks {
+        in_block(&mut t.k, 0, |k| {
+            k.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
+        });
+    }
+    body(&mut t.k, x, out);
+    t
+}
+
+/// The two blocks that race on the first word of `x`, and whether the later one writes.
+fn between(t: Team) -> (u32, u32, bool) {
+    let fault = t.fault();
+    let FaultKind::Race { place, writes, earlier: other } = fault.kind else {
+        panic!("{fault:?}");
+    };
+    assert_eq!((place.buffer.as_str(), &place.index[..]), ("x", &[0][..]));
+    assert!(writes || other.wrote);
+    (other.block.0, fault.block.0, writes)
+}
+
+#[test]
+fn who_writes_and_reads_a_word_does_not_hide_another_who_reads_it() {
+    for speaks in [false, true] {
+        let kernel = |writer: i32, word: i32| {
+            blocks(speaks, (1, 3), |k, x, out| {
+                k.if_else(
+                    block().equals(writer),
+                    |k| k.store(at(x, 0), load(x, 0) + 1),
+                    |k| k.store(at(out, block()), load(x, word)),
+                );
+            })
+        };
+        for writer in 0..3 {
+            assert!(kernel(writer, 1).run().is_ok());
+        }
+        assert!(matches!(between(kernel(0, 0)), (0, 1 | 2, false)));
+        assert_eq!(between(kernel(1, 0)), (0, 1, true));
+        assert_eq!(between(kernel(2, 0)), (0, 2, true));
+    }
+}
+
+/// Two blocks read the word; the write is by one of them.
+#[test]
+fn a_read_does_not_hide_an_older_one() {
+    for speaks in [false, true] {
+        for writer in [1, 2] {
+            let kernel = |reads: i32| {
+                blocks(speaks, (1, 3), |k, x, out| {
+                    k.if_(block().ge(reads), |k| k.store(at(out, block()), load(x, 0)));
+                    k.if_(block().equals(writer), |k| k.store(at(x, 0), 1));
+                })
+            };
+            assert_eq!(between(kernel(0)), (0, writer as u32, true));
+            // Alone it may read and write.
+            assert_eq!(kernel(2).run().is_ok(), writer == 2);
+        }
+    }
+}
+
+/// Inside a block: a thread's older read, by a copy whose group nobody has waited for, under the read of
+/// another thread of the warp.
+#[test]
+fn an_older_read_of_a_copy_is_not_forgotten() {
+    for speaks in [false, true] {
+        let kernel = |pending: i32| {
+            blocks(speaks, (32, 1), |k, x, _| {
+                let to = k.shared("to", Elem::I32, [2.into()], BufferLayout::row_major(1), "");
+                let copy =
+                    |n: i32| Stmt::CopyAsync { target: at(to, n), source: at(x, 0), guard: None };
+                thread(k, 0, |k| {
+                    k.push(copy(0));
+                    k.push(Stmt::CopyCommit);
+                });
+                thread(k, 1, |k| {
+                    k.push(Stmt::CopyCommit);
+                    k.push(copy(1));
+                    k.push(Stmt::CopyCommit);
+                });
+                thread(k, 0, |k| k.push(Stmt::CopyWait { pending: pending.into() }));
+                thread(k, 1, |k| k.push(Stmt::CopyWait { pending: 0.into() }));
+                k.warp_barrier();
+                thread(k, 1, |k| k.store(at(x, 0), 1));
+            })
+        };
+        assert!(kernel(0).run().is_ok());
+        let kind = kernel(1).kind();
+        assert!(
+            matches!(&kind, FaultKind::Race { writes: true, earlier, .. }
+                if earlier.by_copy() && !earlier.wrote && earlier.thread == (0, 0)),
+            "{kind:?}"
+        );
+    }
+}
+
+/// What a block leaves in shared memory is not the next one's, though the memory is the same: in none of
+/// the blocks that one worker, or one place, runs.
+#[test]
+fn shared_memory_is_new_to_every_block() {
+    for speaks in [false, true] {
+        let kernel = |from: i32| {
+            blocks(speaks, (32, 40), |k, _, out| {
+                let x = k.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
+                k.if_(block().lt(from), |k| k.store(at(x, tid()), 1));
+                thread(k, 0, |k| k.store(at(out, block()), load(x, 0)));
+            })
+        };
+        assert!(kernel(40).run().is_ok());
+        let fault = kernel(37).fault();
+        assert_eq!(fault.block, (37, 0, 0));
+        assert!(matches!(fault.kind, FaultKind::Uninitialised { place } if place.buffer == "s"));
+    }
+}
+
+/// What one block has been through orders nothing in the next: neither the barriers that its threads
+/// met at nor what they were told.
+#[test]
+fn order_is_new_in_every_block() {
+    for speaks in [false, true] {
+        let kernel = |last: i32| {
+            blocks(speaks, (64, 40), |k, _, out| {
+                let x = k.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
+                k.store(at(x, tid()), 1);
+                k.if_(block().lt(last), |k| k.barrier());
+                k.if_(block().lt(last), |k| k.barrier());
+                thread(k, 0, |k| k.store(at(out, block()), load(x, 40)));
+            })
+        };
+        assert!(kernel(40).run().is_ok());
+        let fault = kernel(39).fault();
+        assert_eq!(fault.block, (39, 0, 0));
+        assert_eq!(race(fault.kind), "s");
+    }
+}
+
+/// Races of a block's threads on global memory, in every block that a worker runs.
+#[test]
+fn threads_of_any_block_race_on_global_memory() {
+    for speaks in [false, true] {
+        let kernel = |last: i32| {
+            blocks(speaks, (2, 30), |k, x, out| {
+                let own = || block() * 2;
+                k.store(at(x, own() + tid()), 1);
+                k.if_(block().lt(last), |k| k.warp_barrier());
+                k.store(at(out, own() + tid()), load(x, own() + 1 - tid()));
+            })
+        };
+        assert!(kernel(30).run().is_ok());
+        let fault = kernel(29).fault();
+        assert_eq!(fault.block, (29, 0, 0));
+        assert!(matches!(&fault.kind, FaultKind::Race { earlier, .. } if earlier.block.0 == 29));
+    }
+}
+
+/// A copy reads what another block writes: whichever of the two detectors finds it tells that it was a copy.
+#[test]
+fn a_copy_of_another_block() {
+    for speaks in [false, true] {
+        let kernel = |word: i32, by_copy: bool| {
+            blocks(speaks, (1, 2), |k, x, out| {
+                let to = k.shared("to", Elem::I32, [1.into()], BufferLayout::row_major(1), "");
+                let copy = Stmt::CopyAsync { target: at(to, 0), source: at(x, word), guard: None };
+                k.if_(block().equals(0), |k| match by_copy {
+                    true => k.push(copy),
+                    false => k.store(at(out, 0), load(x, word)),
+                });
+                k.if_(block().equals(1), |k| k.store(at(x, 0), 1));
+            })
+        };
+        for by_copy in [true, false] {
+            assert!(kernel(1, by_copy).run().is_ok());
+            let kind = kernel(0, by_copy).kind();
+            let text = kind.to_string();
+            let FaultKind::Race { writes: true, earlier, .. } = kind else { panic!("{text}") };
+            assert_eq!((earlier.block, earlier.wrote), ((0, 0, 0), false));
+            assert_eq!(earlier.by_copy(), by_copy);
+            assert_eq!(text.contains("by an asynchronous copy of thread"), by_copy, "{text}");
+        }
+    }
+}

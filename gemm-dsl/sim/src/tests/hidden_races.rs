@@ -1,0 +1,142 @@
+//! What could hide a race, or depend on which block runs when.
+
+use super::*;
+use gemm_dsl::ir::{For, Stmt};
+
+/// What is told by so many workers, several times each.
+fn told(workers: usize, times: usize, kernel: impl Fn() -> Team + Sync) -> Vec<String> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads");
+    let run = || kernel().run().expect_err("it has a fault").to_string();
+    pool.install(|| (0..times).map(|_| run()).collect())
+}
+
+/// The one thing that is told, however many workers there are.
+fn always(times: usize, kernel: impl Fn() -> Team + Sync) -> String {
+    let mut all: Vec<String> = [1, 2, 4].iter().flat_map(|&n| told(n, times, &kernel)).collect();
+    all.dedup();
+    assert_eq!(all.len(), 1, "{all:#?}");
+    all.swap_remove(0)
+}
+
+/// Blocks that write one word, while each is run in several turns.
+#[test]
+fn blocks_that_race_are_told_whatever_their_threads_ask() {
+    let text = always(12, || {
+        let mut t = team(64, 3);
+        let (s, word) = (t.shared("s", 1), t.array("word", &[0]));
+        let k = &mut t.k;
+        thread(k, 0, |k| k.store(at(s, 0), 0));
+        k.barrier();
+        k.loop_("i", For::below(0, 20), |k, _| {
+            k.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
+        });
+        k.barrier();
+        thread(k, 0, |k| k.store(at(word, 0), block() + 1));
+        t
+    });
+    assert!(text.contains("data race on word[0]: this write"), "{text}");
+}
+
+/// A block goes wrong by what it has read from another one: that is the race, and no fault of its own.
+#[test]
+fn a_fault_behind_a_race_is_the_race() {
+    for late in [0, 200] {
+        let text = always(20, || {
+            let mut t = team(32, 2);
+            let (at_, x) = (t.array("at", &[0]), t.array("x", &[0; 4]));
+            t.k.loop_("i", For::below(0, block() * late), |_, _| ());
+            in_block(&mut t.k, 0, |k| k.store(at(at_, 0), 1000));
+            in_block(&mut t.k, 1, |k| k.store(at(x, load(at_, 0)), 1));
+            t
+        });
+        assert!(
+            text.contains("block (1, 0, 0), thread (0, 0): data race on at[0]: this read"),
+            "{text}"
+        );
+    }
+}
+
+/// What a block before them does wrong is told first.
+#[test]
+fn a_fault_before_a_race_is_the_fault() {
+    let text = always(20, || {
+        let mut t = team(32, 4);
+        let x = t.array("x", &[0; 4]);
+        in_block(&mut t.k, 1, |k| k.store(at(x, 4), 1));
+        t.k.if_(block().ge(2), |k| thread(k, 0, |k| k.store(at(x, 0), 1)));
+        t
+    });
+    assert!(text.contains("x[4] is out of bounds"), "{text}");
+}
+
+/// A loop that ends by what another block writes, or does not.
+#[test]
+fn whom_a_race_keeps_waiting() {
+    let text = always(10, || {
+        let mut t = team(32, 2);
+        let (flag, out) = (t.array("flag", &[0]), t.array("out", &[0; 2]));
+        in_block(&mut t.k, 1, |k| k.store(at(flag, 0), 1));
+        in_block(&mut t.k, 0, |k| {
+            let none = |_| load(flag, 0).equals(0);
+            k.loop_("round", For::new(0, none), |_, _| ());
+            k.store(at(out, 0), 1);
+        });
+        t
+    });
+    // Alone, as it may be, the first block waits for ever.
+    assert!(text.contains("deadlock"), "{text}");
+}
+
+/// What a block has written twice is put back as it was before the first time.
+#[test]
+fn a_word_that_is_written_twice_in_a_turn() {
+    let mut t = team(64, 2);
+    let (s, out) = (t.shared("s", 1), t.array("out", &[7; 128]));
+    let k = &mut t.k;
+    thread(k, 0, |k| k.store(at(s, 0), 0));
+    k.barrier();
+    k.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
+    let own = || at(out, tid() + block() * 64);
+    (0..2).for_each(|_| k.store(own(), own().load() + 1));
+    assert_eq!(t.run(), Ok(vec![9; 128]));
+}
+
+/// What only other turns have written does not stay, where results may differ too.
+#[test]
+fn what_is_written_in_another_turn_does_not_stay() {
+    let mut t = team(64, 8);
+    let (s, out) = (t.shared("s", 1), t.array("out", &[0; 512]));
+    t.unordered();
+    let k = &mut t.k;
+    thread(k, 0, |k| k.store(at(s, 0), 0));
+    k.barrier();
+    let old = k.atomic("old", AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
+    // Whoever comes first; in the last turns that is another one in some block.
+    k.if_(Expr::from(old).equals(0), |k| k.store(at(out, block() * 64 + tid()), 1));
+    let first = |i| i32::from(i % 64 == 0);
+    assert_eq!(t.run(), Ok((0..512).map(first).collect::<Vec<i32>>()));
+}
+
+/// Who comes to a barrier with a name and leaves is nobody's business, not in the next block either: there
+/// a barrier of the same name does not stand for the one who came here.
+#[test]
+fn an_arrival_that_nobody_completes_is_lost() {
+    let kernel = |reads: i32| {
+        let mut t = team(96, 2);
+        let (x, out) = (t.shared("x", 2), t.array("out", &[0]));
+        let named = |k: &mut KernelBuilder, wait| {
+            k.push(Stmt::NamedBarrier { id: 1, threads: 64, wait });
+        };
+        t.k.if_(block().equals(0), |k| warp(k, 0, |k| named(k, false)));
+        t.k.if_(block().equals(1), |k| {
+            thread(k, 0, |k| k.store(at(x, 0), 1));
+            thread(k, 64, |k| k.store(at(x, 1), 1));
+            k.if_(tid().ge(32), |k| named(k, true));
+            thread(k, 32, |k| k.store(at(out, 0), load(x, reads)));
+        });
+        t
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    assert_eq!(pool.install(|| kernel(1).run()), Ok(vec![1]));
+    assert_eq!(race(pool.install(|| kernel(0).kind())), "x");
+}
