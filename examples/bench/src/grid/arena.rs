@@ -60,7 +60,7 @@ impl<'d> Arena<'d> {
     /// [expected](Self::expect): its largest error, and whether it is in the bound of the arithmetic.
     ///
     /// # Errors
-    /// Those of the launch and of [`Judge::judge`].
+    /// Those of the launch and of [`Verifier::judge`].
     pub fn check(
         &mut self,
         shape: GemmShape,
