@@ -173,15 +173,15 @@ impl PreparedBench<'_> {
     ) -> Result<PreparedTimes, Failure> {
         let Self { gpu, timer, blas, judge, host, a, b, c } = self;
         let Size { m, n, k } = shape.size;
-        judge.expect((&*a, &host[0]), (&*b, &host[1]), shape)?;
+        judge.expect(&*a, &host[0], &*b, &host[1], shape)?;
         let kernel = &SgemmKernel::new(spec.clone())?;
         let (in_a, in_b) = (&MatrixRef::new(a, m, k)?, &MatrixRef::new(b, k, n)?);
         let weights = &device.prepare(spec.arith, in_b)?;
         let turned = device.prepare(spec.arith, &in_a.t())?;
         let given: &PreparedMatrix<'_> = &turned.t();
-        let each = |c: &mut CudaSlice<f32>| launch(device, kernel, (in_a, in_b, c), [m, n]);
-        let of_b = |c: &mut CudaSlice<f32>| launch(device, kernel, (in_a, weights, c), [m, n]);
-        let of_both = |c: &mut CudaSlice<f32>| launch(device, kernel, (given, weights, c), [m, n]);
+        let each = |c: &mut CudaSlice<f32>| launch(device, kernel, in_a, in_b, c, [m, n]);
+        let of_b = |c: &mut CudaSlice<f32>| launch(device, kernel, in_a, weights, c, [m, n]);
+        let of_both = |c: &mut CudaSlice<f32>| launch(device, kernel, given, weights, c, [m, n]);
         let launches: [&LaunchFn<'_>; 3] = [&each, &of_b, &of_both];
         let (mut is_right, mut error) = (true, 0_f64);
         let mut first: Option<Vec<u32>> = None;
@@ -239,7 +239,9 @@ impl PreparedBench<'_> {
 fn launch<A, B>(
     device: &Device,
     kernel: &SgemmKernel,
-    (a, b, c): (&A, &B, &mut CudaSlice<f32>),
+    a: &A,
+    b: &B,
+    c: &mut CudaSlice<f32>,
     [m, n]: [usize; 2],
 ) -> Result<(), Error>
 where

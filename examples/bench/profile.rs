@@ -87,14 +87,14 @@ fn run(options: &ProfileOptions) -> Result<Outcome, Failure> {
         let a = data::uniform(SEED, data::elements(&[m, k])?, -1.0, 1.0);
         let b = data::uniform(SEED + 1, data::elements(&[k, n])?, -1.0, 1.0);
         for stage in stages::sgemm().iter().filter(|stage| asked(stage.index)) {
-            let launched = launch_once(&device, &stage.spec, (&a, &b), size)?;
-            told("sgemm", (stage.index, stage.name), &format!("{m}x{n}x{k}"), &launched)?;
+            let launched = launch_once(&device, &stage.spec, &a, &b, size)?;
+            told("sgemm", stage.index, stage.name, &format!("{m}x{n}x{k}"), &launched)?;
         }
     }
     for &(rows, cols) in &options.matrix {
         for stage in stages::reduce().iter().filter(|stage| asked(stage.index)) {
-            let launched = reduce(&device, stage.spec.clone(), (rows, cols))?;
-            told("reduce", (stage.index, stage.name), &format!("{rows}x{cols}"), &launched)?;
+            let launched = reduce(&device, stage.spec.clone(), rows, cols)?;
+            told("reduce", stage.index, stage.name, &format!("{rows}x{cols}"), &launched)?;
         }
     }
     Ok(Outcome::Right)
@@ -120,7 +120,8 @@ fn known(options: &ProfileOptions) -> Result<(), Failure> {
 fn reduce(
     device: &Device,
     spec: gemm_runtime::ReduceSpec,
-    (rows, cols): (usize, usize),
+    rows: usize,
+    cols: usize,
 ) -> Result<Launched, Failure> {
     let elements = data::elements(&[rows, cols])?;
     let size = match spec.over {
@@ -129,7 +130,7 @@ fn reduce(
         Over::Columns | Over::Middle => (1, rows, cols),
     };
     let chosen = KernelChoice::from_spec(spec)?;
-    let inputs = Inputs::new(Gpu::new(device), (DataType::F32, elements), 1, SEED)?;
+    let inputs = Inputs::new(Gpu::new(device), DataType::F32, elements, 1, SEED)?;
     let mut launch = ReductionLaunch::new(device, &chosen, size, None)?;
     let launched = launch.run(&inputs)?;
     launch.results()?;
@@ -138,7 +139,8 @@ fn reduce(
 
 fn told(
     ladder: &'static str,
-    (index, stage): (u32, &'static str),
+    index: u32,
+    stage: &'static str,
     shape: &str,
     launched: &Launched,
 ) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use gemm_bench::epilogue::launch_once;
 use gemm_bench::family::Family;
 use gemm_book::analysis;
 use gemm_book::analysis::Subject;
-use gemm_book::fault;
+use gemm_book::fault::{self, ReplayedLaunch};
 use gemm_book::page;
 use gemm_dsl::ir::{Expr, Stmt};
 use gemm_reference::product::Size;
@@ -69,7 +69,7 @@ fn out_of_bounds() -> Result<String, Failed> {
     let watch: Option<Arc<dyn Watch>> = Some(keeps.clone());
     let device = Device::simulator_of(Simulation { watch, ..Simulation::default() });
     let Size { m, n, k } = RAGGED;
-    launch_once(&device, &LINE.parse()?, (&vec![1.0; m * k], &vec![1.0; k * n]), RAGGED)?;
+    launch_once(&device, &LINE.parse()?, &vec![1.0; m * k], &vec![1.0; k * n], RAGGED)?;
     let launch = keeps.0.lock().expect("nobody panics").take();
     let (kernel, grid, arguments) = launch.ok_or("a launch is seen")?;
     let mut unguarded = kernel.into_inner();
@@ -81,8 +81,8 @@ fn out_of_bounds() -> Result<String, Failed> {
         }
     });
     let unguarded = VerifiedKernel::new(unguarded).map_err(|error| format!("{error:?}"))?;
-    let of = ("sgemm_kernel", LINE.to_owned());
-    let broken = fault::drawn(of, (&unguarded, grid, &arguments), None, PATIENCE)?;
+    let launch = ReplayedLaunch { kernel: &unguarded, grid, arguments: &arguments };
+    let broken = fault::drawn("sgemm_kernel", LINE.to_owned(), launch, None, PATIENCE)?;
     let broken = broken.ok_or("stores beyond the columns of C are a fault")?;
     Ok(page::broken(&broken, "a test")?)
 }

@@ -97,7 +97,7 @@ pub fn comes_to_what_is_counted() -> Result<(), Failed> {
     let product = |stage: &Stage<SgemmSpec>, size: Size, sums: &Arc<Sums>| {
         let device = Device::simulator_watched(sums.clone());
         let (a, b) = (vec![1.0; size.m * size.k], vec![1.0; size.k * size.n]);
-        launch_once(&device, &stage.spec, (&a, &b), size).expect(stage.name);
+        launch_once(&device, &stage.spec, &a, &b, size).expect(stage.name);
     };
     stages::sgemm().par_iter().for_each(|stage| {
         product(stage, SIZE, &sums);
@@ -115,7 +115,7 @@ pub fn comes_to_what_is_counted() -> Result<(), Failed> {
             _ => (1, rows * cols, 1),
         };
         let chosen = KernelChoice::from_spec(stage.spec.clone()).expect(stage.name);
-        let inputs = Inputs::new(None, (DataType::F32, rows * cols), 1, 1).expect(stage.name);
+        let inputs = Inputs::new(None, DataType::F32, rows * cols, 1, 1).expect(stage.name);
         let launch = ReductionLaunch::new(&device, &chosen, size, None);
         launch.and_then(|mut launch| launch.run(&inputs)).expect(stage.name);
     });

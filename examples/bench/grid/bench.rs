@@ -30,7 +30,8 @@ impl<'d> GridBench<'d> {
     /// Uploads the matrices, and says what is missing.
     pub fn new(
         device: &'d Device,
-        (table, accuracy): (Option<SgemmTable>, Accuracy),
+        table: Option<SgemmTable>,
+        accuracy: Accuracy,
         shapes: &[GemmShape],
         seed: u64,
     ) -> Result<Self, Failure> {
@@ -96,7 +97,7 @@ impl<'d> GridBench<'d> {
         (row.line, row.condition) = (spec.to_string(), condition);
         let (arena, table) = (&mut self.arena, self.table.as_ref());
         arena.expect(shape)?;
-        let (error, ok) = arena.check((shape, spec.arith), |arena| launch(arena, table, shape))?;
+        let (error, ok) = arena.check(shape, spec.arith, |arena| launch(arena, table, shape))?;
         row.error = Some(error).filter(|error| error.is_finite());
         row.ok = Some(ok);
         if !ok {
@@ -104,7 +105,7 @@ impl<'d> GridBench<'d> {
             return Ok(());
         }
         if let Some(blas) = &self.blas {
-            let (error, ok) = arena.check((shape, Arith::F32), |arena| arena.blas(blas, shape))?;
+            let (error, ok) = arena.check(shape, Arith::F32, |arena| arena.blas(blas, shape))?;
             if !ok {
                 row.message = Some(format!("cuBLAS is off by {error:.1e}"));
             }

@@ -36,7 +36,7 @@ fn run(options: &GridOptions) -> Result<Outcome, Failure> {
     // What was asked for comes before what this machine has.
     let (shapes, table) = (options.shapes(seed)?, options.table()?);
     let device = open_gpu()?;
-    let mut bench = GridBench::new(&device, (table, options.accuracy), &shapes, seed)?;
+    let mut bench = GridBench::new(&device, table, options.accuracy, &shapes, seed)?;
     let name = device_label(&device);
     say(&format!("{} products on {name}, {} (seed {seed})", shapes.len(), bench.beside()))?;
     say(&bench.compile(&shapes)?)?;

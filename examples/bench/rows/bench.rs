@@ -141,8 +141,8 @@ impl<'d> ReductionBench<'d> {
         let inputs = match self.inputs.take().filter(|inputs| inputs.suit(problem)) {
             Some(inputs) => inputs,
             None => {
-                let elements = (problem.element, problem.len());
-                Inputs::new(gpu, elements, problem.inputs(), self.seed)?
+                let (element, len) = (problem.element, problem.len());
+                Inputs::new(gpu, element, len, problem.inputs(), self.seed)?
             }
         };
         let inputs = self.inputs.insert(inputs);

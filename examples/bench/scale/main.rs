@@ -61,11 +61,11 @@ fn measured(
     kernels: &measure::Kernels,
 ) -> Result<Vec<ScaleRow>, Failure> {
     let speaks = world.own().any(|rank| rank == 0);
-    let sizes = &(options.sizes()?, options.sums()?);
+    let (sizes, sums) = (&options.sizes()?, &options.sums()?);
     let cannot = (if speaks { options.check_files() } else { Ok(()) })
-        .and_then(|()| memory::check_all((&sizes.0, &sizes.1), options.weak, world.ranks(), own));
+        .and_then(|()| memory::check_all(sizes, sums, options.weak, world.ranks(), own));
     let found = world.run(|rank| match &cannot {
-        Ok(()) => measure::all(options, rank, sizes, kernels),
+        Ok(()) => measure::all(options, rank, sizes, sums, kernels),
         // Where this process alone cannot, the others are told why.
         Err(failure) => Err(Error::World(WorldError::Impossible {
             what: "this measurement".to_owned(),

@@ -32,7 +32,8 @@ impl Kernels {
 pub fn all(
     options: &ScaleOptions,
     rank: &mut Rank,
-    (sizes, sums): &(Vec<usize>, Vec<usize>),
+    sizes: &[usize],
+    sums: &[usize],
     kernels: &Kernels,
 ) -> Result<Vec<ScaleRow>> {
     let mut rows = Vec::new();

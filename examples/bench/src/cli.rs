@@ -154,7 +154,7 @@ pub enum Failure {
     Output(#[from] io::Error),
     /// A page.
     #[error("cannot lay out a page: {0}")]
-    Page(#[from] askama::Error),
+    Page(Box<dyn std::error::Error + Send + Sync>),
     /// What a program needs and this machine lacks.
     #[error("{0}")]
     Missing(String),

@@ -61,7 +61,6 @@ impl EpilogueArgs {
     /// Those of uploads.
     pub fn new(device: &Device, spec: &SgemmSpec, products: Products) -> Result<Self, Error> {
         let Products { size, batch } = products;
-        let shape = (size.m, size.n);
         let (mut seed, mut factors) = (SEED, FACTORS.into_iter().cycle());
         let mut values = |len| {
             seed += 1;
@@ -83,7 +82,8 @@ impl EpilogueArgs {
                     device,
                     values,
                     batch,
-                    shape,
+                    size.m,
+                    size.n,
                     spec.pitched,
                 )?),
             })
@@ -117,7 +117,8 @@ impl EpilogueArgs {
         &self,
         kernel: &Sgemm<ByName>,
         device: &Device,
-        (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
+        a: &impl AsMatrix<Element = f32>,
+        b: &impl AsMatrix<Element = f32>,
         c: &mut impl AsMatrixMut<Element = f32>,
     ) -> Result<Launched, Error> {
         let given: Result<Vec<ArgView<'_>>, Error> =
@@ -194,10 +195,11 @@ pub fn few(spec: &SgemmSpec, size: Size) -> Result<Products, Error> {
 pub fn launch_once(
     device: &Device,
     spec: &SgemmSpec,
-    of_each: (&[f32], &[f32]),
+    a: &[f32],
+    b: &[f32],
     size: Size,
 ) -> Result<Launched, Error> {
-    launch_products(device, spec, of_each, few(spec, size)?)
+    launch_products(device, spec, a, b, few(spec, size)?)
 }
 
 /// Launches a spec once, on so many products of the same A and B: a batch on matrices of each, a list on lists.
@@ -207,7 +209,8 @@ pub fn launch_once(
 pub fn launch_products(
     device: &Device,
     spec: &SgemmSpec,
-    (a, b): (&[f32], &[f32]),
+    a: &[f32],
+    b: &[f32],
     products: Products,
 ) -> Result<Launched, Error> {
     let (size @ Size { m, n, k }, count) = (products.size, products.count());
@@ -215,8 +218,9 @@ pub fn launch_products(
     let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };
     let is_list = spec.batch == Some(Batch::Pointers);
     let batch = products.batch.filter(|_| !is_list);
-    let placed =
-        |elements: &[f32], lines| Matrices::new(device, elements, batch, lines, spec.pitched);
+    let placed = |elements: &[f32], (rows, cols)| {
+        Matrices::new(device, elements, batch, rows, cols, spec.pitched)
+    };
     let of_all = |elements: &[f32]| elements.repeat(batch.unwrap_or(1));
     let a = placed(&of_all(a), lines(m, k, by_column[0]))?;
     let b = placed(&of_all(b), lines(k, n, by_column[1]))?;
@@ -225,7 +229,7 @@ pub fn launch_products(
     let beside = EpilogueArgs::new(device, spec, Products { size, batch })?;
     if !is_list {
         let mut c = placed(&beside.c_before(), (m, n))?;
-        return beside.launch(&kernel, device, (&a, &b), &mut c.view_mut()?);
+        return beside.launch(&kernel, device, &a, &b, &mut c.view_mut()?);
     }
     let each = (0..count).map(|_| placed(&beside.c_before(), (m, n)));
     let mut each = each.collect::<Result<Vec<Matrices>, _>>()?;
@@ -233,7 +237,7 @@ pub fn launch_products(
     let mut views = views.collect::<Result<Vec<_>, _>>()?;
     let mut c = MatrixListMut::new(device, &mut views)?;
     let list = |matrix| MatrixList::new(device, std::iter::repeat_n(matrix, count));
-    beside.launch(&kernel, device, (&list(&a)?, &list(&b)?), &mut c)
+    beside.launch(&kernel, device, &list(&a)?, &list(&b)?, &mut c)
 }
 
 /// The extents of a small product that a spec has the same kernel for as for another one: its rows begin on 16 bytes
@@ -258,7 +262,7 @@ pub fn as_small(spec: &SgemmSpec, of: Size) -> Result<Size, Error> {
 pub fn first_launch(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Resources, Error> {
     let Size { m, n, k } = size;
     let (a, b) = (vec![0.0; m * k], vec![0.0; k * n]);
-    let launched = launch_once(device, spec, (&a, &b), size)?;
+    let launched = launch_once(device, spec, &a, &b, size)?;
     let missing = || Error::Internal("loaded machine code has no resources".to_owned());
     launched.resources().ok_or_else(missing)
 }
@@ -271,7 +275,7 @@ mod tests {
     fn variant(spec: &SgemmSpec, size: Size) -> gemm_runtime::Variant {
         let device = Device::simulator();
         let (a, b) = (vec![0.0; size.m * size.k], vec![0.0; size.k * size.n]);
-        launch_once(&device, spec, (&a, &b), size).expect("it runs").variant()
+        launch_once(&device, spec, &a, &b, size).expect("it runs").variant()
     }
 
     #[test]

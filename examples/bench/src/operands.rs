@@ -114,7 +114,7 @@ impl<'h> Source<'h> {
         let (lines, line) = self.lines(by_column);
         if pitched {
             let lying = self.lying(by_column);
-            let matrices = Matrices::new(device, &lying, self.batch, (lines, line), true)?;
+            let matrices = Matrices::new(device, &lying, self.batch, lines, line, true)?;
             return Ok(Placed::Pitched(matrices, by_column));
         }
         let view = self.brought(by_column)?.view(self.batch, lines, line)?;
@@ -172,7 +172,7 @@ impl<'h> Operands<'h> {
             }
         };
         let checked = products.checked();
-        let truth = truth(device, (&left, &right), products.size, &checked)?;
+        let truth = truth(device, &left, &right, products.size, &checked)?;
         Ok(Self { products, a: left, b: right, truth, checked, blas_c })
     }
 
@@ -210,7 +210,7 @@ impl<'h> Operands<'h> {
         let a = self.a.placed(device, spec.layout.transposes_a(), spec.pitched)?;
         let b = self.b.placed(device, spec.layout.transposes_b(), spec.pitched)?;
         let beside = EpilogueArgs::new(device, spec, self.products)?;
-        let c = Matrices::new(device, &beside.c_before(), batch, (m, n), spec.pitched)?;
+        let c = Matrices::new(device, &beside.c_before(), batch, m, n, spec.pitched)?;
         Ok(Launchable { a, b, c, beside })
     }
 
@@ -252,7 +252,8 @@ impl<'h> Operands<'h> {
 /// The products that are checked, in `f64`, one after the other.
 fn truth(
     device: &Device,
-    (a, b): (&Source<'_>, &Source<'_>),
+    a: &Source<'_>,
+    b: &Source<'_>,
     size: Size,
     checked: &[usize],
 ) -> Result<Truth, Error> {
@@ -264,7 +265,7 @@ fn truth(
         let one = match (&reference, a.form(false), b.form(false)) {
             (Some(reference), Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => {
                 let (a, b): (CudaView<'_, f32>, CudaView<'_, f32>) = (a.slice(of_a), b.slice(of_b));
-                reference.product((&a, host_a), (&b, host_b), size)?
+                reference.product(&a, host_a, &b, host_b, size)?
             }
             _ => Truth::on_host(host_a, host_b, size),
         };
@@ -291,7 +292,7 @@ impl Launchable<'_> {
     /// Those of the launch.
     pub fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
         let (a, b, mut c) = (self.a.view()?, self.b.view()?, self.c.view_mut()?);
-        self.beside.launch(kernel, device, (&a, &b), &mut c)
+        self.beside.launch(kernel, device, &a, &b, &mut c)
     }
 }
 

@@ -98,7 +98,8 @@ impl Matrices {
         device: &Device,
         elements: &[f32],
         batch: Option<usize>,
-        (rows, cols): (usize, usize),
+        rows: usize,
+        cols: usize,
         padded: bool,
     ) -> Result<Self, Error> {
         let (buffer, pitch) = match padded {

@@ -47,7 +47,7 @@ pub fn arrays(plan: &ReducePlan) -> Result<Arrays, String> {
 pub fn reduce(spec: &ReduceSpec, arrays: Arrays, device: &Device) -> Result<SampleLaunch, Failure> {
     let Arrays { size: size @ (outer, len, _), elements } = arrays;
     let chosen = KernelChoice::from_spec(spec.clone())?;
-    let inputs = Inputs::new(None, (spec.element, elements), spec.inputs().len(), SEED)?;
+    let inputs = Inputs::new(None, spec.element, elements, spec.inputs().len(), SEED)?;
     let (size, offsets) = match spec.over {
         Over::Segments => {
             let offsets = (0..=outer).map(|segment| (segment * len) as u32).collect::<Vec<u32>>();
@@ -171,7 +171,7 @@ pub fn product(
     let Size { m, n, k } = products.size;
     let a = data::uniform(SEED, m * k, -1.0, 1.0);
     let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
-    let launched = launch_products(device, spec, (&a, &b), products)?;
+    let launched = launch_products(device, spec, &a, &b, products)?;
     let work = products.count() as u64 * m as u64 * n as u64 * k as u64;
     let mut shape = format!("m = {m}, n = {n}, k = {k}");
     if let Some(count) = products.batch {

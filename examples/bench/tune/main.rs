@@ -54,8 +54,8 @@ fn run(options: &TuneOptions) -> Result<Outcome, Failure> {
     }
     let (space, problem) = (options.space()?, options.problem()?);
     if options.device == DeviceChoice::Simulator {
-        let limits = (Duration::from_secs(options.seconds), seed);
-        return predicted::print(&space, &problem, options, limits);
+        let time = Duration::from_secs(options.seconds);
+        return predicted::print(&space, &problem, options, time, seed);
     }
     let device = open_gpu()?;
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());

@@ -92,7 +92,7 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcom
     let mut random = fastrand::Rng::with_seed(seed);
     let mut work: Vec<(GemmShape, Vec<Candidate>)> = Vec::new();
     for shape in &task.shapes {
-        let mut who = pending(*shape, (&lines, blas.is_some()), &times);
+        let mut who = pending(*shape, &lines, blas.is_some(), &times);
         random.shuffle(&mut who);
         if !who.is_empty() && work.iter().all(|(known, _)| known != shape) {
             work.push((*shape, who));
@@ -146,7 +146,8 @@ pub fn run(task: &Task, device: &Device, seed: u64) -> Result<(TimesFile, Outcom
 /// What is not known yet at a shape, without what is hopeless.
 fn pending(
     shape: GemmShape,
-    (lines, has_blas): (&[MeasuredSpec], bool),
+    lines: &[MeasuredSpec],
+    has_blas: bool,
     times: &TimesFile,
 ) -> Vec<Candidate> {
     let sms = times.head.sms;
@@ -259,7 +260,7 @@ impl TableBench<'_> {
             Candidate::Cublas => Arith::F32,
         };
         let launch = |arena: &mut Arena<'_>| launch(arena, lines, blas.as_ref(), shape, who);
-        let (error, ok) = arena.check((shape, arith), launch)?;
+        let (error, ok) = arena.check(shape, arith, launch)?;
         Ok((!ok).then_some(error))
     }
 

@@ -61,7 +61,8 @@ pub fn print(
     space: &Space,
     problem: &TuneProblem,
     options: &TuneOptions,
-    (time, seed): (Duration, u64),
+    time: Duration,
+    seed: u64,
 ) -> Result<Outcome, Failure> {
     let device = options.model_of.unwrap_or(&H200);
     let products = products(problem)?;

@@ -65,15 +65,17 @@ fn counted(
     let watch: Option<Arc<dyn Watch>> = Some(least.clone());
     let compiled = Simulation { compiled: true, watch, ..Simulation::default() };
     let SampleLaunch { shape, launched, flops, .. } = launch(&Device::simulator_of(compiled))?;
-    let counts = sample::compiled_of_main(&launched)?;
-    Ok(Sample::Counted(count(shape, counts, (flops, bits), least.bytes())))
+    let (counters, compiled) = sample::compiled_of_main(&launched)?;
+    Ok(Sample::Counted(count(shape, counters, compiled, flops, bits, least.bytes())))
 }
 
 /// Counters in words: of a product with its multiplications and additions, and how many bits tensor cores multiply, if they do.
 fn count(
     shape: String,
-    (c, compiled): (&Counters, &SassCounters),
-    (flops, bits): (f64, Option<u32>),
+    c: &Counters,
+    compiled: &SassCounters,
+    flops: f64,
+    bits: Option<u32>,
     bytes: u64,
 ) -> SampleCounters {
     let per = |a: u64, b: u64| number(a as f64 / b as f64);
@@ -107,7 +109,7 @@ fn count(
         let intensity = number(flops / asked_of_memory);
         lines.push(("arithmetic intensity", format!("{intensity} FLOP per global byte")));
     }
-    SampleCounters { shape, lines, asked: asked((c, compiled), bits, bytes) }
+    SampleCounters { shape, lines, asked: asked(c, compiled, bits, bytes) }
 }
 
 fn sectors(c: &Counters) -> String {
@@ -116,7 +118,7 @@ fn sectors(c: &Counters) -> String {
 
 /// The cycles that one multiprocessor would take for what is asked of each unit, most first, and what is wasted: by counts as
 /// compiled, beside which stand those of the text where these are others. Caches answer some of the accesses.
-fn asked((c, compiled): (&Counters, &SassCounters), bits: Option<u32>, bytes: u64) -> Vec<String> {
+fn asked(c: &Counters, compiled: &SassCounters, bits: Option<u32>, bytes: u64) -> Vec<String> {
     let units = asked_of(c, Some(compiled), bits, bytes);
     let cycles = |unit: &Unit| {
         let (cycles, by_text) = (number(unit.cycles), number(unit.by_text));

@@ -105,7 +105,7 @@ fn command(given: &[(&str, Option<String>)], options: &ExplainOptions) -> Result
 fn put<T: Serialize>(
     options: &ExplainOptions,
     found: &T,
-    page: impl FnOnce(&T) -> Result<String, askama::Error>,
+    page: impl FnOnce(&T) -> Result<String, Failure>,
 ) -> Result<Outcome, Failure> {
     let mut out = std::io::stdout().lock();
     match (&options.html, file(options)) {

@@ -72,7 +72,8 @@ const LINES: usize = 16;
 /// What a launch without one of them finds; that its spec is faulty is no error.
 pub(super) fn ablations(
     family: Family,
-    (spec, line): (&Spec, &str),
+    spec: &Spec,
+    line: &str,
     at: SampleShape,
     looked: &Observation,
 ) -> Result<Vec<AblationEntry>, Failure> {
@@ -188,7 +189,7 @@ mod tests {
     fn ledger(family: Family, line: &str) -> Vec<AblationEntry> {
         let spec = Spec::parse(family, line).expect("a spec");
         let at = spec.at().expect("a shape");
-        ablations(family, (&spec, line), at, &spec.look(at).expect("a launch")).expect("a ledger")
+        ablations(family, &spec, line, at, &spec.look(at).expect("a launch")).expect("a ledger")
     }
 
     /// What was measured with a key and without it is said, whether or not counters see it.

@@ -1,17 +1,19 @@
 //! Launches a spec on the simulator, looks on, and makes a report of what was seen.
 
+mod base;
 mod recorder;
+
 use super::occupancy::{self, Registers};
 use super::report::{Decision, Fallback, Report, UncompiledArch};
 use super::steps::{self, Steps};
-use super::{access, edges, memory, pipeline, source, sync, units, views};
+use super::{access, edges, memory, pipeline, source, sync, units};
 use crate::diff::Counts;
-use crate::fault;
-use crate::fault::FaultReport;
+use crate::fault::{self, FaultReport};
+use crate::times::StageTimes;
 use crate::{
-    ablation, comparison, deviations, diff, omissions, ownership, partials, raster, suggestion,
-    summary, times, wgmma,
+    ablation, deviations, omissions, ownership, partials, raster, suggestion, summary, times, wgmma,
 };
+use base::{Base, Own};
 use gemm_bench::cli::Failure;
 use gemm_bench::epilogue::few;
 use gemm_bench::family::Family;
@@ -51,7 +53,7 @@ pub struct Subject {
     /// Why it has not, where it was asked.
     pub refused: Vec<UncompiledArch>,
     /// How long it took on the device that was measured.
-    pub times: Vec<times::ProgramTimes>,
+    pub times: Vec<gemm_perf::csv::ProgramTime>,
 }
 
 impl Subject {
@@ -291,7 +293,7 @@ impl Spec {
     fn fault(&self, family: Family, at: SampleShape) -> Result<Option<FaultReport>, Failure> {
         let eye = Arc::new(Recorder::new(|_| 1));
         match (self.launch(at, &eye.device()), eye.failed()) {
-            (Err(_), Some(failed)) => failed.drawn((family.macro_name(), self.line())),
+            (Err(_), Some(failed)) => failed.drawn(family.macro_name(), self.line()),
             _ => Ok(None),
         }
     }
@@ -352,7 +354,7 @@ pub fn program(family: Family, line: &str) -> Result<VerifiedProgram, Failure> {
 pub fn without(subject: &Subject, line: usize) -> Result<FaultReport, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
     let looked = spec.look(spec.at()?)?;
-    fault::without((subject.family.macro_name(), spec.line()), &looked, line)
+    fault::without(subject.family.macro_name(), spec.line(), &looked, line)
 }
 
 /// Draws the fault that the launch of a spec comes to by itself; nothing of one that comes to none.
@@ -370,59 +372,51 @@ fn of_no_line(profile: &Profile, total: &SassCounters) -> Option<u64> {
     Some(total.instructions? - of_lines.sum::<Option<u64>>()?)
 }
 
+fn decisions(spec: &Spec) -> Result<Vec<Decision>, Failure> {
+    let decisions = spec.decisions()?.into_iter().map(|decided| Decision {
+        name: decided.name.to_string(),
+        value: decided.value,
+        reason: decided.reason.to_string(),
+    });
+    Ok(decisions.collect())
+}
+
+fn fallback(spec: &Spec, subject: &Subject) -> Result<Option<Fallback>, Failure> {
+    let fallback = spec.fallback()?.filter(|_| !subject.of_fallback.is_empty());
+    Ok(fallback.map(|kernel| Fallback {
+        variant: kernel.variant.to_string(),
+        residents: occupancy::all(&kernel, &subject.of_fallback),
+    }))
+}
+
+fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
+    match spec {
+        Spec::Reduce(_) => times::reduction(&subject.times),
+        Spec::Sgemm(spec) => times::product(&subject.times, times::matrices_beside(spec)),
+    }
+}
+
 /// Makes the report of a kernel.
 ///
 /// # Errors
 /// Faults of the spec, a block that is too large to simulate, and what the launch finds.
 pub fn report(subject: &Subject) -> Result<Report, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
-    let other = subject.base.as_ref().map(|(_, base)| Spec::parse(subject.family, base));
-    let other = other.transpose()?;
-    let at = other.as_ref().map_or_else(|| spec.at(), |other| spec.at_beside(other))?;
+    let base = Base::new(subject)?;
+    let at = base.as_ref().map_or_else(|| spec.at(), |base| spec.at_beside(&base.spec))?;
     let looked = spec.look(at)?;
     let listing = cuda::listing(&looked.kernel);
     let line = spec.line();
     let counters = counted(&looked.profile.total);
     let accesses = access::all(&looked.kernel, &listing.lines, &looked.trace);
     let accesses = suggestion::kept(&spec, accesses);
-    let mut beside = Vec::new();
-    let change = match subject.base.as_ref().zip(other) {
-        None => None,
-        Some(((title, base), other)) => {
-            let theirs = other.look(at).map_err(|failure| {
-                Failure::Usage(format!("the spec that it is compared with, `{base}`: {failure}"))
-            })?;
-            let cuda::Listing { text, lines, .. } = cuda::listing(&theirs.kernel);
-            let (hunks, more) = diff::first_hunks(&text, &listing.text, CHANGED);
-            beside =
-                comparison::compare(&access::all(&theirs.kernel, &lines, &theirs.trace), &accesses);
-            Some(diff::KernelDiff {
-                base: title.clone(),
-                line: base.clone(),
-                keys: diff::keys(&entries(&other.line())?, &entries(&line)?),
-                counters: diff::counters(
-                    &theirs.counts()?.times(other.launches(at)),
-                    &looked.counts()?.times(spec.launches(at)),
-                ),
-                launches: [&other, &spec].map(|spec| spec.launches(at)),
-                hunks,
-                more,
-                is_same_kernel: views::text(&text, &theirs.kernel.name)
-                    == views::text(&listing.text, &looked.kernel.name),
-                shared_bytes: theirs.kernel.shared_bytes(),
-                residents: occupancy::all(&theirs.kernel, &subject.of_base),
-            })
-        }
-    };
-    let decisions = spec.decisions()?.into_iter().map(|decided| Decision {
-        name: decided.name.to_string(),
-        value: decided.value,
-        reason: decided.reason.to_string(),
-    });
+    let own = Own { spec: &spec, looked: &looked, text: &listing.text, accesses: &accesses };
+    let compared = base.map(|base| base.compare(at, &own, &subject.of_base)).transpose()?;
+    let (change, beside) = compared.unzip();
     let kernel = &looked.kernel;
     let named = ownership::named(&looked)?;
     let counts = looked.compiled()?;
-    let fallback = spec.fallback()?.filter(|_| !subject.of_fallback.is_empty());
+    let fallback = fallback(&spec, subject)?;
     let memory = memory::traffic(&looked)?;
     let least = memory.operands;
     let folds = match subject.family {
@@ -447,13 +441,10 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         threads: kernel.geometry.threads(),
         products: spec.products()?,
         shared_bytes: kernel.shared_bytes(),
-        decisions: decisions.collect(),
+        decisions: decisions(&spec)?,
         answer: Vec::new(),
         memory,
-        measured: match &spec {
-            Spec::Reduce(_) => times::reduction(&subject.times),
-            Spec::Sgemm(spec) => times::product(&subject.times, times::matrices_beside(spec)),
-        },
+        measured: stage_times(&spec, subject),
         work: looked.ran.work,
         units: units::asked(&looked.profile.total, Some(counts), spec.bits(), least),
         wavefronts: units::wavefronts(&looked.profile.total, Some(counts)),
@@ -462,19 +453,13 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         of_no_line: of_no_line(&looked.profile, counts),
         accesses,
         residents: occupancy::all(kernel, &subject.registers),
-        fallback: fallback.map(|kernel| Fallback {
-            variant: kernel.variant.to_string(),
-            residents: occupancy::all(&kernel, &subject.of_fallback),
-        }),
+        fallback,
         refused: subject.refused.clone(),
-        ledger: ablation::ablations(subject.family, (&spec, &line), spec.taken(at), &looked)?,
+        ledger: ablation::ablations(subject.family, &spec, &line, spec.taken(at), &looked)?,
         pipelines: pipeline::all(kernel, &looked.trace),
         owners: named.as_ref().and_then(|named| ownership::ownership(kernel, named, &looked.trace)),
         steps,
-        no_folds: match subject.family {
-            Family::Reduce if folds.is_none() => Some(partials::NONE),
-            _ => None,
-        },
+        no_folds: (subject.family == Family::Reduce && folds.is_none()).then_some(partials::NONE),
         folds,
         tensor: wgmma::tiles(kernel, &looked.trace)
             .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
@@ -485,7 +470,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         syncs: sync::trials(&looked, &listing)?,
         counters,
         change,
-        beside,
+        beside: beside.unwrap_or_default(),
         line,
     };
     report.undrawn = omissions::omissions(&spec, &report, no_order);

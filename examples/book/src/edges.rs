@@ -100,10 +100,11 @@ pub(super) fn edges(
     let looked = &ragged.looked;
     let kernel = &looked.kernel;
     let Some(c) = GlobalMatrix::placed(looked, "C") else { return Ok(None) };
-    let tile = [u64::from(rows), u64::from(columns)];
-    let edge = launches::edge(spec, &ragged, spec.cluster_tile()?)?;
+    let (cluster, depth) = spec.cluster_tile()?;
+    let edge = launches::edge(spec, &ragged, cluster, depth)?;
     let is_known = edge.is_some();
     let edge = edge.unwrap_or_default();
+    let tile = [u64::from(rows), u64::from(columns)];
     let mut tiles: BTreeMap<[u64; 2], ([u64; 2], EdgeRequests)> = BTreeMap::new();
     for (number, trace) in ragged.traces().enumerate() {
         let Some((at, extents)) = stored(&c, trace) else { continue };

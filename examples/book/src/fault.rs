@@ -94,12 +94,24 @@ pub struct PastAccess {
     pub is_fault: bool,
 }
 
+/// A launch that is repeated to draw its fault.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayedLaunch<'a> {
+    /// Its kernel.
+    pub kernel: &'a VerifiedKernel,
+    /// Its grid.
+    pub grid: [u32; 3],
+    /// Its arguments.
+    pub arguments: &'a Arguments,
+}
+
 /// Draws what becomes of a kernel without the synchronisation at a line of its text.
 ///
 /// # Errors
 /// A line without a synchronisation, and one that this launch does not need.
 pub(super) fn without(
-    (family, line): (&'static str, String),
+    family: &'static str,
+    line: String,
     looked: &crate::analysis::Observation,
     at: usize,
 ) -> Result<FaultReport, Failure> {
@@ -112,9 +124,10 @@ pub(super) fn without(
             "--without {at}: no statement begins there that synchronises; of this kernel's lines: {known}"
         )));
     };
-    let launch = (&changed, looked.grid, &looked.arguments);
+    let launch =
+        ReplayedLaunch { kernel: &changed, grid: looked.grid, arguments: &looked.arguments };
     let patience = sync::patience(&looked.profile.total);
-    match drawn((family, line), launch, Some(change), patience)? {
+    match drawn(family, line, launch, Some(change), patience)? {
         Some(broken) => Ok(broken),
         None => Err(Failure::Usage(format!("--without {at}: no fault is found in this launch"))),
     }
@@ -125,11 +138,13 @@ pub(super) fn without(
 /// # Errors
 /// Arguments that do not fit the kernel, and whatever else a launch comes to that is no fault.
 pub fn drawn(
-    (family, line): (&'static str, String),
-    (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], &Arguments),
+    family: &'static str,
+    line: String,
+    launch: ReplayedLaunch<'_>,
     change: Option<RemovedSync>,
     patience: u64,
 ) -> Result<Option<FaultReport>, Failure> {
+    let ReplayedLaunch { kernel, grid, arguments } = launch;
     let found = arguments.replay(kernel, &[], patience).map_err(Error::from)?;
     let fault = match found.ran {
         Ok(_) => return Ok(None),
@@ -158,7 +173,7 @@ pub fn drawn(
     let story =
         replay.traces.first().map(|trace| (trace, ElementHistory::new(kernel, trace, &fault)));
     if let Some((trace, Some(story))) = story {
-        broken.tell((kernel, &listing.lines), trace, &story);
+        broken.tell(kernel, &listing.lines, trace, &story);
     }
     broken.light_refused(kernel, &fault);
     if broken.past.is_empty() && broken.reached.is_none() {
@@ -205,7 +220,8 @@ impl FaultReport {
     /// and of the one that nothing orders with it.
     fn tell(
         &mut self,
-        (kernel, lines): (&VerifiedKernel, &[Range<usize>]),
+        kernel: &VerifiedKernel,
+        lines: &[Range<usize>],
         trace: &Trace,
         story: &ElementHistory<'_>,
     ) {
@@ -227,7 +243,7 @@ impl FaultReport {
         self.accesses = drawn
             .filter_map(|(at, touch)| {
                 let lanes = vec![touch.thread % 32];
-                Some(lit(kernel, line(touch), touch.pattern?, (lanes, at == story.own)))
+                Some(lit(kernel, line(touch), touch.pattern?, lanes, at == story.own))
             })
             .collect();
     }
@@ -237,7 +253,7 @@ impl FaultReport {
         let pattern = fault.refused.as_ref().and_then(|refused| refused.pattern.as_ref());
         if let (Some(reached), Some(pattern)) = (&self.reached, pattern) {
             let lanes = reached.of_refused().collect();
-            self.accesses.push(lit(kernel, self.at, pattern, (lanes, true)));
+            self.accesses.push(lit(kernel, self.at, pattern, lanes, true));
         }
     }
 }
@@ -246,9 +262,10 @@ fn lit(
     kernel: &VerifiedKernel,
     line: usize,
     pattern: &Pattern,
-    (lanes, is_fault): (Vec<u32>, bool),
+    lanes: Vec<u32>,
+    is_fault: bool,
 ) -> HighlightedAccess {
-    HighlightedAccess { lanes, is_fault, access: access::describe(kernel, (line, 1), pattern) }
+    HighlightedAccess { lanes, is_fault, access: access::describe(kernel, line, 1, pattern) }
 }
 
 /// Where loops were: `t = 1`.

@@ -1,7 +1,8 @@
 //! The live page: a line is typed, and the compiler and the simulator, which are in the page, answer.
 
-use super::page::{STYLE, base64, policy};
+use super::page::{STYLE, base64, policy, rendered};
 use askama::Template;
+use gemm_bench::cli::Failure;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec, Spec};
 use gemm_dsl::stages;
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -75,7 +76,7 @@ struct Example {
 ///
 /// # Errors
 /// None but those of a template that cannot be written to memory.
-pub fn page(module: &[u8], command: &'static str) -> Result<String, askama::Error> {
+pub fn page(module: &[u8], command: &'static str) -> Result<String, Failure> {
     let style = format!("{STYLE}{LIVE_STYLE}");
     let policy = policy(&style, Some(SCRIPT)) + " 'wasm-unsafe-eval'";
     let module = base64(&compress_to_vec_zlib(module, PACKED));
@@ -84,7 +85,9 @@ pub fn page(module: &[u8], command: &'static str) -> Result<String, askama::Erro
     let first = first.map_or(String::new(), |stage| stage.spec.to_string());
     let families = [(SgemmSpec::MACRO, "a product"), (ReduceSpec::MACRO, "a reduction")];
     let examples = examples();
-    LivePage { policy, style, families, first, examples, module, script, command, version }.render()
+    let page =
+        LivePage { policy, style, families, first, examples, module, script, command, version };
+    rendered(&page)
 }
 
 /// The address of a line, behind that of the page.

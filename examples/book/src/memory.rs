@@ -7,7 +7,7 @@ use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
 use gemm_bench::lower_bound::LaunchArrays;
 use gemm_draw::metrics::{metric, quantities};
-use gemm_runtime::SassCounters;
+use gemm_runtime::{Counters, SassCounters};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -140,15 +140,7 @@ pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
     };
     let sectors = ["global_load_sectors", "global_store_sectors"];
     let wavefronts = ["shared_load_wavefronts", "shared_store_wavefronts"];
-    // What loads and copies read is not counted apart.
-    let (read, reads) = match (c.global_loads, c.copies) {
-        (_, 0) => ((MemoryLevel::L1, MemoryLevel::Registers, "loads"), &["global_loads"][..]),
-        (0, _) => ((MemoryLevel::L1, MemoryLevel::Shared, "copies"), &["copies"][..]),
-        _ => {
-            let both = &["global_loads", "copies"][..];
-            ((MemoryLevel::L1, MemoryLevel::RegistersAndShared, "loads and copies"), both)
-        }
-    };
+    let (read, read_counts) = reads(c);
     let all = [
         way(
             (MemoryLevel::L2, MemoryLevel::L1, "loads, stores and copies"),
@@ -156,7 +148,7 @@ pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
             Some((c.global_sectors, &sectors, "sectors")),
             SECTOR_BYTES * c.global_sectors,
         ),
-        way(read, (c.global_loads + c.copies, reads), None, c.global_load_bytes),
+        way(read, (c.global_loads + c.copies, read_counts), None, c.global_load_bytes),
         way(
             (MemoryLevel::Registers, MemoryLevel::L1, "stores"),
             (c.global_stores, &["global_stores"]),
@@ -202,6 +194,18 @@ pub(super) fn traffic(looked: &Observation) -> Result<Memory, Failure> {
         scratch: SECTOR_BYTES * scratch,
         shared: [c.shared_store_bytes + c.bulk_arrived_bytes(), c.shared_load_bytes],
     })
+}
+
+/// What reads global memory, with the names of the counts: loads and copies are not counted apart.
+fn reads(c: &Counters) -> ((MemoryLevel, MemoryLevel, &'static str), &'static [&'static str]) {
+    match (c.global_loads, c.copies) {
+        (_, 0) => ((MemoryLevel::L1, MemoryLevel::Registers, "loads"), &["global_loads"]),
+        (0, _) => ((MemoryLevel::L1, MemoryLevel::Shared, "copies"), &["copies"]),
+        _ => (
+            (MemoryLevel::L1, MemoryLevel::RegistersAndShared, "loads and copies"),
+            &["global_loads", "copies"],
+        ),
+    }
 }
 
 /// A count of the text, those that stand for it as compiled, and its unit.

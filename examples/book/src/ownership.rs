@@ -219,7 +219,7 @@ fn bounds(places: &BTreeSet<(u64, u64)>) -> Option<([u64; 2], [u64; 2])> {
     Some(([top, left], [bottom - top + 1, right - left + 1]))
 }
 
-fn is_small((_, extents): ([u64; 2], [u64; 2])) -> bool {
+fn is_small(extents: [u64; 2]) -> bool {
     extents.iter().all(|extent| *extent <= MOST)
 }
 
@@ -230,10 +230,12 @@ fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> 
     let places = match (moved.steady.is_empty(), moved.owned.is_empty()) {
         (false, false) => moved.steady.clone(),
         (true, false) => moved.owned.keys().copied().collect(),
-        (false, true) if !bounds(&all_read()).is_some_and(is_small) => moved.steady.clone(),
+        (false, true) if !bounds(&all_read()).is_some_and(|(_, extents)| is_small(extents)) => {
+            moved.steady.clone()
+        }
         (_, true) => all_read(),
     };
-    let (origin, extents) = bounds(&places).filter(|bounds| is_small(*bounds))?;
+    let (origin, extents) = bounds(&places).filter(|(_, extents)| is_small(*extents))?;
     let [top, left] = origin;
     let span = |counts: &mut dyn Iterator<Item = u64>| {
         counts.fold(None, |all: Option<[u64; 2]>, n| {

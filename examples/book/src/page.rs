@@ -12,6 +12,7 @@ use crate::ownership::Ownership;
 use crate::site::Ladder;
 use askama::Template;
 use gemm_bench::change::number;
+use gemm_bench::cli::Failure;
 use gemm_draw::view;
 use gemm_draw::view::{AccessView, Group, LineView, drawing};
 use sha2::{Digest, Sha256};
@@ -86,7 +87,7 @@ pub fn kernel(
     idea: Option<&'static Idea>,
     links: &[Link],
     command: &str,
-) -> Result<String, askama::Error> {
+) -> Result<String, Failure> {
     let has_elements = report.owners.as_ref().is_some_and(Ownership::has_groups);
     let script = packed(SCRIPT) + &packed(if has_elements { ELEMENTS } else { "" });
     let page = |words| KernelPage {
@@ -106,8 +107,8 @@ pub fn kernel(
         version: env!("CARGO_PKG_VERSION"),
     };
     // Those are defined that the rest of the page has.
-    let (_, words) = links::linked(&page(Vec::new()).render()?);
-    Ok(links::linked(&page(words).render()?).0)
+    let (_, words) = links::linked(&rendered(&page(Vec::new()))?);
+    Ok(links::linked(&rendered(&page(words))?).0)
 }
 
 #[derive(Template)]
@@ -125,14 +126,14 @@ struct FaultPage<'r> {
 ///
 /// # Errors
 /// As those of [`kernel`].
-pub fn broken(broken: &FaultReport, command: &str) -> Result<String, askama::Error> {
+pub fn broken(broken: &FaultReport, command: &str) -> Result<String, Failure> {
     fn lit(lit: &HighlightedAccess) -> AccessView<'_> {
         let lanes = lit.lanes.iter().fold(0, |lanes, lane| lanes | 1 << lane);
         AccessView { lit: lanes, ..drawing(&lit.access) }
     }
     let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
     let drawn = broken.accesses.iter().map(lit).collect();
-    FaultPage { broken, drawn, policy, style: STYLE, command, version }.render()
+    rendered(&FaultPage { broken, drawn, policy, style: STYLE, command, version })
 }
 
 #[derive(Template)]
@@ -157,11 +158,11 @@ pub(super) fn index(
     ladders: &[Ladder],
     live: Option<&str>,
     command: &str,
-) -> Result<String, askama::Error> {
+) -> Result<String, Failure> {
     let per = "1,000 multiply-adds of a product, or 1,000 elements of a reduction";
     let (policy, version) = (policy(STYLE, Some(INDEX_SCRIPT)), env!("CARGO_PKG_VERSION"));
     let (style, script) = (STYLE, INDEX_SCRIPT);
-    IndexPage { policy, style, script, ladders, per, live, command, version }.render()
+    rendered(&IndexPage { policy, style, script, ladders, per, live, command, version })
 }
 
 #[derive(Template)]
@@ -176,8 +177,16 @@ struct GlossaryPage<'r> {
 ///
 /// # Errors
 /// As those of [`kernel`].
-pub(super) fn glossary(terms: &[Term]) -> Result<String, askama::Error> {
-    GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms }.render()
+pub(super) fn glossary(terms: &[Term]) -> Result<String, Failure> {
+    rendered(&GlossaryPage { policy: policy(STYLE, None), style: STYLE, terms })
+}
+
+/// Renders a page.
+///
+/// # Errors
+/// [`Failure::Page`].
+pub(super) fn rendered(page: &impl Template) -> Result<String, Failure> {
+    page.render().map_err(|error| Failure::Page(error.into()))
 }
 
 /// A script without what only its readers need: comments that have a line of their own, and what lines begin with.

@@ -13,7 +13,7 @@ pub(super) mod rounds;
 pub use drawing::{Mark, Piece, PipelineRow};
 pub use overlap::Overlap;
 
-use event::{Action, TileArrays};
+use event::{TileArrays, WarpAction};
 use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::{Event, Trace};
 use serde::Serialize;
@@ -65,8 +65,9 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
     for warp in 0..warps {
         let events: Vec<&Event> = trace.events.iter().filter(|event| event.warp == warp).collect();
         let acts = event::all(kernel, trace, &ring, &events);
-        let asks = acts.iter().any(|act| act.act == Action::Box);
-        let multiplies = acts.iter().any(|act| act.act == Action::Matrix || act.executed[1] > 0);
+        let asks = acts.iter().any(|act| act.act == WarpAction::Box);
+        let multiplies =
+            acts.iter().any(|act| act.act == WarpAction::Matrix || act.executed[1] > 0);
         let role = [asks, multiplies];
         let is_idle = role == [false; 2];
         if roles.contains(&role) || (is_idle && warp > 0) || acts.is_empty() {

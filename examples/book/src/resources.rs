@@ -2,7 +2,7 @@
 
 use crate::times::normal;
 use gemm_bench::family::Family;
-use gemm_reference::csv;
+use gemm_perf::csv;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 

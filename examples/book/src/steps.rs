@@ -5,7 +5,7 @@ use super::pipeline::rounds;
 use crate::ownership::NumberedRun;
 use crate::ownership::moves::elements;
 use crate::pipeline::event;
-use crate::pipeline::event::{Action, TileArrays};
+use crate::pipeline::event::{TileArrays, WarpAction};
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::{Kernel, Space};
 use gemm_runtime::watch::{self, Event, EventKind, Kind, Price, Trace};
@@ -148,7 +148,7 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
     let is_of_tiles = rows.iter().flatten().any(|slot| slot.written.is_some())
         && rows[1..].iter().flatten().any(|slot| slot.read.is_some());
     is_of_tiles.then_some(())?;
-    in_flight(kernel, trace, (&ring, &of_first), &looped, &mut rows);
+    in_flight(kernel, trace, &ring, &of_first, &looped, &mut rows);
     let mut holds = vec![None; slots];
     for row in &mut rows {
         for (slot, holds) in row.iter_mut().zip(&mut holds) {
@@ -174,7 +174,8 @@ fn ring(kernel: &Kernel, named: &NumberedRun) -> Option<Steps> {
 fn in_flight(
     kernel: &Kernel,
     trace: &Trace,
-    (ring, events): (&TileArrays, &[&Event]),
+    ring: &TileArrays,
+    events: &[&Event],
     looped: &rounds::Rounds,
     rows: &mut [Vec<StepSlot>],
 ) {
@@ -187,9 +188,9 @@ fn in_flight(
     for (end, row) in ends.zip(rows) {
         while let Some(act) = acts.next_if(|act| act.event < end) {
             match act.act {
-                Action::Arrive => open.extend([act.slot.unwrap_or(0)]),
-                Action::Commit => groups.push_back(std::mem::take(&mut open)),
-                Action::Wait(pending) => {
+                WarpAction::Arrive => open.extend([act.slot.unwrap_or(0)]),
+                WarpAction::Commit => groups.push_back(std::mem::take(&mut open)),
+                WarpAction::Wait(pending) => {
                     while groups.len() as u64 > pending {
                         groups.pop_front();
                     }

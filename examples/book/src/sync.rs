@@ -102,7 +102,7 @@ pub(super) fn trials(looked: &Observation, listing: &Listing) -> Result<Vec<Sync
         let times = looked.trace.events.iter().filter(|event| event.stmt as usize == at).count();
         let outcome = match was_reached || times > 0 {
             false => TrialOutcome::NotReached,
-            true => tried(kernel, (at, part.instead), &looked.arguments, (patience, &bits)),
+            true => tried(kernel, at, part.instead, &looked.arguments, patience, &bits),
         };
         Sync {
             line: lines.start + 1,
@@ -233,9 +233,11 @@ fn part(stmt: &Stmt) -> Option<RemovablePart> {
 /// Launches a kernel with another statement in the place of one.
 fn tried(
     kernel: &VerifiedKernel,
-    (at, instead): (usize, Stmt),
+    at: usize,
+    instead: Stmt,
     arguments: &Arguments,
-    (patience, expected): (u64, &[Vec<u64>]),
+    patience: u64,
+    expected: &[Vec<u64>],
 ) -> TrialOutcome {
     let changed = match replaced(kernel, at, &instead) {
         Ok(changed) => changed,

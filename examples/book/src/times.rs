@@ -5,8 +5,8 @@ use gemm_bench::family::Family;
 use gemm_bench::table::percent;
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_perf::Work;
-use gemm_reference::csv;
+use gemm_perf::csv::{self, ProgramTime};
+use gemm_perf::{Launch, Reads, Work};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
@@ -76,62 +76,35 @@ impl TimePoint {
     }
 }
 
-/// The launches of a program at a size, as they were timed together.
-#[derive(Clone, Debug)]
-pub struct ProgramTimes {
-    /// Rows, columns and terms of a product, or the elements that are reduced.
-    pub n: u64,
-    /// The median of all launches together.
-    pub milliseconds: f64,
-    /// What each launch asks for.
-    launches: Vec<LaunchWork>,
+/// All programs that were timed.
+fn programs() -> &'static [ProgramTime] {
+    static PROGRAMS: OnceLock<Vec<ProgramTime>> = OnceLock::new();
+    PROGRAMS.get_or_init(|| csv::programs(FILE).unwrap_or_default())
 }
 
-/// What a launch asks for: its work, as compiled, and the bytes of what it reads and writes, each once.
-#[derive(Clone, Copy, Debug)]
-struct LaunchWork {
-    work: Work,
-    bytes: f64,
+/// The cycles that each unit of one multiprocessor would need for all launches, in the order of [`UnitName::ALL`]; so many
+/// bytes are read beside what the file has.
+fn unit_cycles(timed: &ProgramTime, beside: f64) -> [f64; UnitName::ALL.len()] {
+    let mut work = Work::default();
+    timed.launches.iter().for_each(|launch| work += launch.work);
+    let bytes = timed.launches.iter().map(|launch| bytes(&launch.reads)).sum::<f64>() + beside;
+    UnitName::ALL.map(|name| units::cycles_of(name, &work, bytes))
 }
 
-impl LaunchWork {
-    /// From the columns of the file, by name.
-    fn from_columns(column: impl Fn(&str) -> Option<f64>) -> Option<Self> {
-        let work = Work {
-            instructions: column("instructions")?,
-            fma: column("fma")?,
-            mma: column("mma")?,
-            mma_flops: column("mma_flops")?,
-            wgmma_flops: column("wgmma_flops")?,
-            shared_wavefronts: column("shared_wavefronts")?,
-            shared_load_bytes: column("shared_load_bytes")?,
-            lines: column("lines")?,
-            sectors: column("sectors")?,
-        };
-        let strips =
-            column("tile_rows")? * column("strip_a")? + column("tile_cols")? * column("strip_b")?;
-        Some(Self { work, bytes: strips + column("once")? })
-    }
+/// The bytes of what a launch reads and writes, each once.
+fn bytes(reads: &Reads) -> f64 {
+    let [rows, columns] = reads.tiles;
+    let [strip_a, strip_b] = reads.strips;
+    rows * strip_a + columns * strip_b + reads.once
 }
 
-impl ProgramTimes {
-    /// The cycles that each unit of one multiprocessor would need for all launches, in the order of [`UnitName::ALL`]; so many
-    /// bytes are read beside what the file has.
-    fn asked(&self, beside: f64) -> [f64; UnitName::ALL.len()] {
-        let mut work = Work::default();
-        self.launches.iter().for_each(|launch| work += launch.work);
-        let bytes = self.launches.iter().map(|launch| launch.bytes).sum::<f64>() + beside;
-        UnitName::ALL.map(|name| units::cycles_of(name, &work, bytes))
-    }
-
-    /// The cycles that the multiply-adds of all launches take at least, on one multiprocessor.
-    fn arithmetic(&self) -> f64 {
-        let of = |launch: &LaunchWork| {
-            let lanes = launch.work.fma / units::ISSUED;
-            lanes.max(units::cycles_of(UnitName::TensorCores, &launch.work, 0.0))
-        };
-        self.launches.iter().map(of).sum()
-    }
+/// The cycles that the multiply-adds of all launches take at least, on one multiprocessor.
+fn arithmetic_cycles(timed: &ProgramTime) -> f64 {
+    let of = |launch: &Launch| {
+        let lanes = launch.work.fma / units::ISSUED;
+        lanes.max(units::cycles_of(UnitName::TensorCores, &launch.work, 0.0))
+    };
+    timed.launches.iter().map(of).sum()
 }
 
 /// The time of a line at a size, and what the compiler made of it.
@@ -158,19 +131,13 @@ pub(super) fn of_line(family: Family, line: &str) -> &'static [SpecTimes] {
                     .map(|of| (("sgemm", stage(of.index, of.name)), of.spec.to_string())),
             )
             .collect();
-        let mut lines = FILE.lines().skip(1);
-        let names: Vec<String> = csv::cells(lines.next().unwrap_or_default());
         let mut known: HashMap<String, Vec<SpecTimes>> = HashMap::new();
-        let place = |name: &str| names.iter().position(|of| of == name);
-        for cells in lines.map(csv::cells) {
-            let [set, name, ..] = &cells[..] else { continue };
+        for ProgramTime { set, name, n, milliseconds, launches } in programs() {
             let family = if set == "reduce" { Family::Reduce } else { Family::Sgemm };
-            let line = stages.get(&(set, name.clone())).unwrap_or(name);
-            let number = |name: &str| cells.get(place(name)?)?.parse::<f64>().ok();
-            let numbers = (number("n"), number("time_ms"), number("registers"));
-            let (Some(n), Some(milliseconds), Some(registers)) = numbers else { continue };
+            let line = stages.get(&(set.as_str(), name.clone())).unwrap_or(name);
+            let registers = launches.iter().map(|launch| launch.registers).max().unwrap_or(0);
+            let (n, milliseconds) = (*n, *milliseconds);
             let Some(line) = normal(family, line) else { continue };
-            let (n, registers) = (n as u64, registers as u32);
             let all = known.entry(line).or_default();
             match all.iter_mut().find(|of| of.n == n) {
                 Some(of) => of.registers = of.registers.max(registers),
@@ -191,33 +158,12 @@ pub(super) fn normal(family: Family, line: &str) -> Option<String> {
 }
 
 /// The times of a stage by its ladder and its name, as in `22_fastest`, from the smallest size to the largest.
-pub fn times(ladder: &str, stem: &str) -> Vec<ProgramTimes> {
+pub fn times(ladder: &str, stem: &str) -> Vec<ProgramTime> {
     let stem = stem.trim_start_matches('0');
     // The file says 0_interleaved.
     let stem = if stem.starts_with('_') { format!("0{stem}") } else { stem.to_owned() };
-    let mut lines = FILE.lines().skip(1);
-    let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let mut times: Vec<ProgramTimes> = Vec::new();
-    // Lines of other sets have quoted cells, but begin otherwise.
-    for line in lines {
-        let cells: Vec<&str> = line.split(',').collect();
-        if cells[..2.min(cells.len())] != [ladder, &*stem] {
-            continue;
-        }
-        let column = |name: &str| -> Option<f64> {
-            cells.get(names.iter().position(|of| *of == name)?)?.parse().ok()
-        };
-        let (Some(n), Some(milliseconds)) = (column("n"), column("time_ms")) else { continue };
-        let n = n as u64;
-        if times.last().is_none_or(|last| last.n != n) {
-            times.push(ProgramTimes { n, milliseconds, launches: Vec::new() });
-        }
-        // A program of several launches has its time beside each.
-        if let Some(last) = times.last_mut() {
-            last.launches.extend(LaunchWork::from_columns(column));
-        }
-    }
-    times
+    let is_it = |program: &&ProgramTime| program.set == ladder && program.name == stem;
+    programs().iter().filter(is_it).cloned().collect()
 }
 
 /// So much in a second, to three digits.
@@ -239,8 +185,8 @@ pub(super) fn matrices_beside(spec: &SgemmSpec) -> usize {
 }
 
 /// The times of a product that reads so many matrices of the extents of C beside A and B.
-pub(super) fn product(times: &[ProgramTimes], beside: usize) -> Option<StageTimes> {
-    let point = |timed: &ProgramTimes| {
+pub(super) fn product(times: &[ProgramTime], beside: usize) -> Option<StageTimes> {
+    let point = |timed: &ProgramTime| {
         let extent = timed.n as f64;
         let beside = 4.0 * extent * extent * beside as f64;
         let (flops, bytes) = (2.0 * extent.powi(3), 12.0 * extent * extent + beside);
@@ -248,22 +194,22 @@ pub(super) fn product(times: &[ProgramTimes], beside: usize) -> Option<StageTime
         let from_memory =
             if bytes > DEVICE.l2_capacity { DEVICE.peak.memory * intensity } else { f64::INFINITY };
         // What the epilogue does for each element counts for less where there are more terms.
-        let most = flops / timed.arithmetic() * f64::from(DEVICE.sms) * DEVICE.hertz();
+        let most = flops / arithmetic_cycles(timed) * f64::from(DEVICE.sms) * DEVICE.hertz();
         TimePoint {
             n: timed.n,
             milliseconds: timed.milliseconds,
             intensity,
             rate: flops / timed.milliseconds / 1e9,
             roof: Some(most.min(from_memory) / 1e12),
-            asked: timed.asked(beside),
+            asked: unit_cycles(timed, beside),
         }
     };
     some(RateUnit::Teraflops, times.iter().map(point).collect())
 }
 
 /// The times of a reduction of `f32`.
-pub(super) fn reduction(times: &[ProgramTimes]) -> Option<StageTimes> {
-    let point = |timed: &ProgramTimes| {
+pub(super) fn reduction(times: &[ProgramTime]) -> Option<StageTimes> {
+    let point = |timed: &ProgramTime| {
         let bytes = 4.0 * timed.n as f64;
         let roof = (bytes > DEVICE.l2_capacity).then_some(DEVICE.peak.memory / 1e12);
         TimePoint {
@@ -272,7 +218,7 @@ pub(super) fn reduction(times: &[ProgramTimes]) -> Option<StageTimes> {
             intensity: 0.25,
             rate: bytes / timed.milliseconds / 1e9,
             roof,
-            asked: timed.asked(0.0),
+            asked: unit_cycles(timed, 0.0),
         }
     };
     some(RateUnit::Terabytes, times.iter().map(point).collect())
@@ -351,9 +297,11 @@ mod tests {
         assert_eq!(launches, [vec![1; 5], vec![3; 5]]);
     }
 
-    fn timed(n: u64, milliseconds: f64, fma: f64) -> ProgramTimes {
+    fn timed(n: u64, milliseconds: f64, fma: f64) -> ProgramTime {
         let work = Work { fma, ..Work::default() };
-        ProgramTimes { n, milliseconds, launches: vec![LaunchWork { work, bytes: 0.0 }] }
+        let launches = vec![Launch { work, ..Launch::default() }];
+        let (set, name) = (String::new(), String::new());
+        ProgramTime { set, name, n, milliseconds, launches }
     }
 
     #[test]

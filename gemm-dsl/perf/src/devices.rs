@@ -1,6 +1,7 @@
 //! What devices have and how fast it is: of one that was measured, of others as published.
 
 use gemm_dsl::target::arch::{ALL, Multiprocessor};
+use gemm_dsl::target::device as facts;
 use std::fmt;
 
 /// Where the figures of a device come from.
@@ -128,27 +129,30 @@ const TIMES: Times = Times {
 const L2_BYTES: f64 = 64.0;
 
 /// The one that was measured.
-pub const H200: Device = Device {
-    name: "h200",
-    multiprocessor: of(90),
-    sms: 132,
-    clock_mhz: 1980.0,
-    peak: Rates {
-        fma: 128.0,
-        mma_flops: 4096.0,
-        wgmma_flops: 4096.0,
-        l2_bytes: L2_BYTES,
-        memory: 4.8e12,
-    },
-    l2_capacity: 50e6,
-    times: TIMES,
-    source: Source::Measured(
-        "NVIDIA H200 datasheet, and NVIDIA H100 Tensor Core GPU Architecture, 2022",
-    ),
-};
+pub const H200: Device = device(facts::H200, Source::Measured(facts::H200.source));
+
+/// A device whose other figures are those of the one that was measured.
+const fn published(facts: facts::Device) -> Device {
+    device(facts, Source::Published(facts.source))
+}
+
+const fn device(facts: facts::Device, source: Source) -> Device {
+    let facts::Device { name, arch, sms, clock_mhz, fma, mma_flops, l2_capacity, memory, .. } =
+        facts;
+    Device {
+        name,
+        multiprocessor: multiprocessor(arch),
+        sms,
+        clock_mhz,
+        peak: Rates { fma, mma_flops, wgmma_flops: mma_flops, l2_bytes: L2_BYTES, memory },
+        l2_capacity,
+        times: TIMES,
+        source,
+    }
+}
 
 /// The multiprocessor of an architecture that kernels are compiled for; no other one compiles.
-const fn of(arch: u32) -> Multiprocessor {
+const fn multiprocessor(arch: u32) -> Multiprocessor {
     let mut nth = 0;
     while ALL[nth].arch != arch {
         nth += 1;
@@ -156,63 +160,14 @@ const fn of(arch: u32) -> Multiprocessor {
     ALL[nth]
 }
 
-const fn published(
-    (name, arch): (&'static str, u32),
-    (sms, clock_mhz): (u32, f64),
-    (fma, mma_flops): (f64, f64),
-    (l2_capacity, memory): (f64, f64),
-    source: &'static str,
-) -> Device {
-    Device {
-        name,
-        multiprocessor: of(arch),
-        sms,
-        clock_mhz,
-        peak: Rates { fma, mma_flops, wgmma_flops: mma_flops, l2_bytes: L2_BYTES, memory },
-        l2_capacity,
-        source: Source::Published(source),
-        ..H200
-    }
-}
-
 /// All devices. Rates of tensor cores are those of dense products with sums of 32 bits, over multiprocessors and clock.
 pub const DEVICES: [Device; 6] = [
     H200,
-    published(
-        ("a100", 80),
-        (108, 1410.0),
-        (64.0, 2048.0),
-        (40e6, 2.039e12),
-        "NVIDIA A100 Tensor Core GPU Architecture, 2020, and the datasheet of the A100 80GB SXM",
-    ),
-    published(
-        ("l40s", 89),
-        (142, 2520.0),
-        (128.0, 1024.0),
-        (96e6, 864e9),
-        "NVIDIA L40S datasheet, and NVIDIA Ada GPU Architecture, 2022",
-    ),
-    published(
-        ("rtx4090", 89),
-        (128, 2520.0),
-        (128.0, 512.0),
-        (72e6, 1.008e12),
-        "NVIDIA Ada GPU Architecture, 2022, appendix A",
-    ),
-    published(
-        ("rtx5090", 120),
-        (170, 2407.0),
-        (128.0, 512.0),
-        (96e6, 1.792e12),
-        "NVIDIA RTX Blackwell GPU Architecture, 2025, appendix A",
-    ),
-    published(
-        ("b200", 100),
-        (148, 1965.0),
-        (128.0, 8192.0),
-        (126e6, 8e12),
-        "NVIDIA DGX B200 datasheet, 2024",
-    ),
+    published(facts::A100),
+    published(facts::L40S),
+    published(facts::RTX_4090),
+    published(facts::RTX_5090),
+    published(facts::B200),
 ];
 
 impl Device {

@@ -16,6 +16,7 @@
 //! shape    ──► Reads ┘
 //! ```
 
+pub mod csv;
 mod devices;
 mod model;
 pub mod occupancy;

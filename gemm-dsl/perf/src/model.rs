@@ -141,7 +141,7 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
 
     let (work, times) = (&launch.work, &device.times);
     let rates = device.reached();
-    let code = Code::of(device, launch);
+    let code = Code::new(device, launch);
     let returned = work.shared_load_bytes / times.returned;
     let units = [
         (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
@@ -214,7 +214,7 @@ struct Code {
 }
 
 impl Code {
-    fn of(device: &Device, launch: &Launch) -> Self {
+    fn new(device: &Device, launch: &Launch) -> Self {
         let times = &device.times;
         let fetched = match launch.waits.code > times.code_kept {
             true => launch.waits.code * launch.waits.rounds,

@@ -1,5 +1,6 @@
 //! The model as a whole against measured times, and its parts alone.
 
+use super::csv::{ProgramTime, programs};
 use super::occupancy::{Block, occupancy};
 use super::*;
 use gemm_dsl::target::arch::WARP;
@@ -33,90 +34,14 @@ const RANKS: [(&str, f64); 4] =
 /// others hold the best of a search alone, 300 of them within 8 % of one another: no model of less than that tells them apart.
 const WHOLE: [&str; 4] = ["sgemm", "reduce", "large_sample", "small_sample"];
 
-/// A program with the time that it takes.
-struct Measured {
-    set: String,
-    name: String,
-    size: String,
-    time: f64,
-    launches: Vec<Launch>,
-}
-
-fn measured() -> Vec<Measured> {
-    let mut lines = TIMES.lines().skip(1);
-    let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
-    let mut all: Vec<Measured> = Vec::new();
-    for line in lines {
-        let cells = cells(line);
-        assert_eq!(cells.len(), header.len(), "{line}");
-        let cell = |name: &str| {
-            let at = header.iter().position(|column| *column == name).expect(name);
-            cells[at].clone()
-        };
-        let number = |name: &str| cell(name).parse::<f64>().expect(name);
-        let launch = Launch {
-            blocks: number("blocks"),
-            threads: number("threads") as u32,
-            registers: number("registers") as u32,
-            shared_bytes: number("shared_bytes") as u64,
-            work: Work {
-                instructions: number("instructions"),
-                fma: number("fma"),
-                mma: number("mma"),
-                mma_flops: number("mma_flops"),
-                wgmma_flops: number("wgmma_flops"),
-                shared_wavefronts: number("shared_wavefronts"),
-                shared_load_bytes: number("shared_load_bytes"),
-                lines: number("lines"),
-                sectors: number("sectors"),
-            },
-            waits: Waits {
-                rounds: number("rounds"),
-                ahead: number("ahead"),
-                barriers: number("barriers"),
-                code: number("code"),
-                parts: number("parts"),
-                part_bytes: number("part_bytes"),
-            },
-            reads: Reads {
-                tiles: [number("tile_rows"), number("tile_cols")],
-                strips: [number("strip_a"), number("strip_b")],
-                raster: number("raster"),
-                once: number("once"),
-            },
-        };
-        let (set, name, size) = (cell("set"), cell("name"), cell("n"));
-        match all
-            .last_mut()
-            .filter(|last| (&last.set, &last.name, &last.size) == (&set, &name, &size))
-        {
-            Some(last) => last.launches.push(launch),
-            None => {
-                let (time, launches) = (number("time_ms"), vec![launch]);
-                all.push(Measured { set, name, size, time, launches });
-            }
-        }
-    }
-    all
-}
-
-/// The cells of a line, of which some are quoted.
-fn cells(line: &str) -> Vec<String> {
-    let (mut cells, mut quoted) = (vec![String::new()], false);
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => cells.push(String::new()),
-            c => cells.last_mut().expect("a cell").push(c),
-        }
-    }
-    cells
+fn measured() -> Vec<ProgramTime> {
+    programs(TIMES).expect("numbers in all columns")
 }
 
 /// By how much the model is off, as a share of the measured time.
-fn error(of: &Measured) -> f64 {
+fn error(of: &ProgramTime) -> f64 {
     let (_, time) = program(&H200, &of.launches).expect("it fits");
-    time / of.time - 1.0
+    time / of.milliseconds - 1.0
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -140,10 +65,10 @@ fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
     1.0 - 6.0 * squares / (n * (n * n - 1.0))
 }
 
-fn report<'m>(what: &str, of: impl Iterator<Item = &'m Measured>) -> (f64, f64) {
-    let of: Vec<&Measured> = of.collect();
+fn report<'m>(what: &str, of: impl Iterator<Item = &'m ProgramTime>) -> (f64, f64) {
+    let of: Vec<&ProgramTime> = of.collect();
     let errors: Vec<f64> = of.iter().map(|m| error(m)).collect();
-    let times: Vec<f64> = of.iter().map(|m| m.time).collect();
+    let times: Vec<f64> = of.iter().map(|m| m.milliseconds).collect();
     let predicted: Vec<f64> = errors.iter().zip(&times).map(|(e, t)| (1.0 + e) * t).collect();
     let rank = rank_correlation(&times, &predicted);
     let off: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
@@ -165,21 +90,21 @@ fn the_model_holds_for_all_that_was_measured() {
         let (rank, median) = report(set, all.iter().filter(|m| m.set == set));
         assert!(rank >= least && median <= MEDIAN, "{set}: {rank} {median}");
     }
-    let is_whole = |m: &&Measured| WHOLE.contains(&m.set.as_str());
+    let is_whole = |m: &&ProgramTime| WHOLE.contains(&m.set.as_str());
     let (rank, median) = report("stages and samples", all.iter().filter(is_whole));
     assert!(rank >= RANK && median <= MEDIAN, "{rank} {median}");
     report("all", all.iter());
-    let pinned = |m: &Measured| {
+    let pinned = |m: &ProgramTime| {
         let sizes = OUTSIDE.iter().find(|(name, ..)| *name == m.name)?.1;
-        sizes.iter().find(|(size, _)| size.to_string() == m.size).map(|(_, error)| *error)
+        sizes.iter().find(|(size, _)| u64::from(*size) == m.n).map(|(_, error)| *error)
     };
-    let holds = |m: &&Measured| match pinned(m) {
+    let holds = |m: &&ProgramTime| match pinned(m) {
         Some(pinned) => (error(m) - pinned).abs() < 0.02,
         None => error(m).abs() <= WORST,
     };
     let outside = all.iter().filter(|m| !holds(m));
     let outside: Vec<String> =
-        outside.map(|m| format!("{} {} {:+.3}", m.name, m.size, error(m))).collect();
+        outside.map(|m| format!("{} {} {:+.3}", m.name, m.n, error(m))).collect();
     assert!(outside.is_empty(), "{outside:#?}");
     assert!(OUTSIDE.iter().all(|(.., why)| !why.is_empty()));
 }
@@ -189,12 +114,13 @@ fn the_model_holds_for_all_that_was_measured() {
 #[test]
 fn what_a_model_puts_first_is_among_the_best() {
     for set in ["large", "small", "large_sample", "small_sample"] {
-        let mut of_set: Vec<Measured> = measured().into_iter().filter(|m| m.set == set).collect();
-        let best = of_set.iter().map(|m| m.time).fold(f64::INFINITY, f64::min);
-        let predicted = |m: &Measured| program(&H200, &m.launches).map(|(_, time)| time);
+        let mut of_set: Vec<ProgramTime> =
+            measured().into_iter().filter(|m| m.set == set).collect();
+        let best = of_set.iter().map(|m| m.milliseconds).fold(f64::INFINITY, f64::min);
+        let predicted = |m: &ProgramTime| program(&H200, &m.launches).map(|(_, time)| time);
         of_set.sort_by(|a, b| predicted(a).partial_cmp(&predicted(b)).expect("numbers"));
         let first = of_set.len() / 10;
-        let found = of_set.iter().take(first).map(|m| m.time).fold(f64::INFINITY, f64::min);
+        let found = of_set.iter().take(first).map(|m| m.milliseconds).fold(f64::INFINITY, f64::min);
         assert!(found <= 1.03 * best, "{set}: {found} beside {best}");
     }
 }

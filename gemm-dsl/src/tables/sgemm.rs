@@ -4,6 +4,7 @@ use super::{Rounds, RuleSpec, TableFamily};
 use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
 use crate::plan::Plannable;
 use crate::spec::{GemmLayout, SgemmSpec};
+use crate::target::device;
 
 /// The GPU that a row is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,7 +17,7 @@ pub struct Target {
 
 impl Target {
     /// An H200, for which the simulator stands too.
-    pub const H200: Target = Target { arch: 90, sms: 132 };
+    pub const H200: Target = Target { arch: device::H200.arch, sms: device::H200.sms };
 }
 
 /// How large the matrices of a product are, and how they lie: C\[M,N\] = A\[M,K\]·B\[K,N\]. One of extents alone,

@@ -7,7 +7,6 @@
 
 pub mod arith;
 pub mod beside;
-pub mod csv;
 pub mod epilogue;
 pub mod fold;
 pub mod product;

@@ -120,8 +120,10 @@ impl<'d> Verifier<'d> {
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn expect(
         &mut self,
-        (a, host_a): (&CudaSlice<f32>, &[f32]),
-        (b, host_b): (&CudaSlice<f32>, &[f32]),
+        a: &CudaSlice<f32>,
+        host_a: &[f32],
+        b: &CudaSlice<f32>,
+        host_b: &[f32],
         shape: GemmShape,
     ) -> Result<(), Error> {
         let Size { m, n, k } = shape.size;
@@ -152,14 +154,16 @@ impl<'d> Verifier<'d> {
         // SAFETY: the arguments are the kernel's parameters; the arrays have the elements of a matrix that lies so, as
         // was checked above, and the results those of C.
         unsafe { launch.launch(config) }.map_err(failed("launching the reference"))?;
-        self.sample((host_a, a_strides), (host_b, b_strides), shape)
+        self.sample(host_a, a_strides, host_b, b_strides, shape)
     }
 
     /// Compares some elements with the host's.
     fn sample(
         &self,
-        (a, a_strides): (&[f32], [usize; 2]),
-        (b, b_strides): (&[f32], [usize; 2]),
+        a: &[f32],
+        a_strides: [usize; 2],
+        b: &[f32],
+        b_strides: [usize; 2],
         shape: GemmShape,
     ) -> Result<(), Error> {
         let Size { m, n, k } = shape.size;

@@ -68,8 +68,10 @@ impl<'d> GpuReference<'d> {
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub fn product(
         &self,
-        (a, host_a): (&CudaView<'_, f32>, &[f32]),
-        (b, host_b): (&CudaView<'_, f32>, &[f32]),
+        a: &CudaView<'_, f32>,
+        host_a: &[f32],
+        b: &CudaView<'_, f32>,
+        host_b: &[f32],
         size: Size,
     ) -> Result<Truth, Error> {
         let gpu = self.gpu;

@@ -53,17 +53,18 @@ impl<'d> Arena<'d> {
     /// # Errors
     /// Those of [`Judge::expect`].
     pub fn expect(&mut self, shape: GemmShape) -> Result<(), Error> {
-        self.judge.expect((&self.a, &self.host[0]), (&self.b, &self.host[1]), shape)
+        self.judge.expect(&self.a, &self.host[0], &self.b, &self.host[1], shape)
     }
 
     /// Launches something on a result that was all NaN, and judges what it wrote for the product that is
     /// [expected](Self::expect): its largest error, and whether it is in the bound of the arithmetic.
     ///
     /// # Errors
-    /// Those of the launch and of [`Judge::judge`].
+    /// Those of the launch and of [`Verifier::judge`].
     pub fn check(
         &mut self,
-        (shape, arith): (GemmShape, Arith),
+        shape: GemmShape,
+        arith: Arith,
         launch: impl FnOnce(&mut Self) -> Result<(), Error>,
     ) -> Result<(f64, bool), Error> {
         self.judge.poison(&mut self.c, shape)?;
@@ -76,7 +77,7 @@ impl<'d> Arena<'d> {
     /// # Errors
     /// The runtime's.
     pub fn spec(&mut self, shape: GemmShape) -> Result<SgemmSpec, Error> {
-        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).spec(self.gpu.device)
     }
 
@@ -85,7 +86,7 @@ impl<'d> Arena<'d> {
     /// # Errors
     /// The runtime's.
     pub fn sgemm(&mut self, shape: GemmShape) -> Result<Launched, Error> {
-        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).run(self.gpu.device)
     }
 
@@ -94,7 +95,7 @@ impl<'d> Arena<'d> {
     /// # Errors
     /// The runtime's.
     pub fn by_table(&mut self, table: &SgemmTable, shape: GemmShape) -> Result<Launched, Error> {
-        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         table.call(self.gpu.device).launch(&a, &b, &mut c)
     }
 
@@ -103,7 +104,7 @@ impl<'d> Arena<'d> {
     /// # Errors
     /// The runtime's.
     pub fn launch(&mut self, kernel: &SgemmKernel, shape: GemmShape) -> Result<Launched, Error> {
-        let (a, b, mut c) = views((&self.a, &self.b, &mut self.c), shape)?;
+        let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         kernel.call(self.gpu.device).launch(&a, &b, &mut c)
     }
 
@@ -125,7 +126,9 @@ impl<'d> Arena<'d> {
 
 /// The matrices of a product in arrays.
 fn views<'v>(
-    (a, b, c): (&'v CudaSlice<f32>, &'v CudaSlice<f32>, &'v mut CudaSlice<f32>),
+    a: &'v CudaSlice<f32>,
+    b: &'v CudaSlice<f32>,
+    c: &'v mut CudaSlice<f32>,
     shape: GemmShape,
 ) -> Result<(MatrixRef<'v>, MatrixRef<'v>, MatrixMut<'v>), Error> {
     let Size { m, n, k } = shape.size;

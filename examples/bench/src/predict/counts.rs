@@ -100,7 +100,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
             for &(k, of_k) in &along[2] {
                 let a = data::uniform(SEED, m * k, -1.0, 1.0);
                 let b = data::uniform(SEED + 1, k * n, -1.0, 1.0);
-                let launched = launch_once(&device, &simulated, (&a, &b), Size { m, n, k })?;
+                let launched = launch_once(&device, &simulated, &a, &b, Size { m, n, k })?;
                 add(&mut all, &program, &launched, of_m * of_n * of_k)?;
             }
         }
@@ -129,7 +129,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
             launch.blocks = launch.blocks.min(slots);
         }
         if spec.stream_k {
-            shared_evenly(&mut product.launch, (rows * cols) as f64, (tiles, slots), size.k);
+            shared_evenly(&mut product.launch, (rows * cols) as f64, tiles, slots, size.k);
         }
     }
     Ok(all)
@@ -137,7 +137,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
 
 /// Blocks of `stream_k`: as many as there are places for, or as pay where tiles are few. Each that does not end with a tile
 /// leaves its part of it, which is read again.
-fn shared_evenly(launch: &mut Launch, sums: f64, (tiles, slots): (f64, f64), terms: usize) {
+fn shared_evenly(launch: &mut Launch, sums: f64, tiles: f64, slots: f64, terms: usize) {
     let worth =
         (1..14).fold(1.0, |root, log| if terms >> (3 + 2 * log) > 0 { 2.0 * root } else { root });
     let blocks = if tiles < slots { tiles * (slots / tiles).floor().min(worth) } else { slots };

@@ -40,7 +40,7 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<LaunchCounts>>
         let mut pass: Option<LaunchCounts> = None;
         let mut passes = 1;
         for (len, times) in line(left, [unit, 2 * unit]) {
-            let inputs = Inputs::new(None, (spec.element, len), spec.inputs().len(), SEED)?;
+            let inputs = Inputs::new(None, spec.element, len, spec.inputs().len(), SEED)?;
             let launched =
                 ReductionLaunch::new(&device, &chosen, (1, len, 1), None)?.run(&inputs)?;
             passes = passes.max(launched.passes());

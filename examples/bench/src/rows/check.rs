@@ -239,8 +239,8 @@ mod tests {
             _ => None,
         };
         let chosen = KernelChoice::new(problem).expect("a kernel");
-        let inputs = Inputs::new(None, (problem.element, problem.len()), problem.inputs(), 7)
-            .expect("arrays");
+        let inputs =
+            Inputs::new(None, problem.element, problem.len(), problem.inputs(), 7).expect("arrays");
         let mut launch = ReductionLaunch::new(&device, &chosen, problem.size(), offsets.as_deref())
             .expect("outputs");
         launch.run(&inputs).expect("a launch");

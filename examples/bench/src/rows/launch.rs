@@ -67,7 +67,8 @@ impl Inputs {
     /// Those of [`Tile::on_gpu`].
     pub fn new(
         gpu: Option<Gpu<'_>>,
-        (element, len): (DataType, usize),
+        element: DataType,
+        len: usize,
         count: usize,
         seed: u64,
     ) -> Result<Self, Error> {
@@ -319,7 +320,7 @@ mod tests {
             let spec = format!("op: {op}, type: {element}, over: rows");
             let Ok(parsed) = spec.parse() else { continue };
             let chosen = KernelChoice::from_spec(parsed).expect(&spec);
-            let inputs = Inputs::new(None, (element, 35), chosen.spec.inputs().len(), 1);
+            let inputs = Inputs::new(None, element, 35, chosen.spec.inputs().len(), 1);
             let mut launch = ReductionLaunch::new(&device, &chosen, (5, 7, 1), None).expect(&spec);
             launch.run(&inputs.expect("arrays")).expect(&spec);
             let results = launch.results().expect("results");

@@ -40,7 +40,8 @@ pub fn sum(len: usize, ranks: usize) -> Need {
 /// # Errors
 /// [`Failure::Usage`] with the option and its value, what is needed and what is there.
 pub fn check(
-    (option, value): (&str, usize),
+    option: &str,
+    value: usize,
     need: Need,
     ranks: usize,
     own: &[(usize, Device)],
@@ -127,16 +128,17 @@ fn text(bytes: u128) -> String {
 /// # Errors
 /// As [`check`].
 pub fn check_all(
-    (sizes, sums): (&[usize], &[usize]),
+    sizes: &[usize],
+    sums: &[usize],
     is_weak: bool,
     ranks: usize,
     own: &[(usize, Device)],
 ) -> Result<(), Failure> {
     for n in sizes {
-        check(("--size", *n), product(*n, ranks, is_weak), ranks, own)?;
+        check("--size", *n, product(*n, ranks, is_weak), ranks, own)?;
     }
     for len in sums {
-        check(("--sum", *len), sum(*len, ranks), ranks, own)?;
+        check("--sum", *len, sum(*len, ranks), ranks, own)?;
     }
     Ok(())
 }
@@ -166,20 +168,20 @@ mod tests {
     fn what_there_is_no_room_for_is_told_before_it_is_asked_for() {
         let own = [(0, Device::simulator()), (1, Device::simulator())];
         for n in [1 << 24, 1 << 40, usize::MAX] {
-            let error = check_all((&[n], &[]), true, 2, &own).expect_err("too much").to_string();
+            let error = check_all(&[n], &[], true, 2, &own).expect_err("too much").to_string();
             let begin = format!("--size {n}: on 2 ranks that takes at least ");
             assert!(
                 error.starts_with(&begin)
                     && error.contains("of the memory of this host, of which "),
                 "{error}"
             );
-            let error = check_all((&[], &[usize::MAX - 7]), false, 2, &own).expect_err("too much");
+            let error = check_all(&[], &[usize::MAX - 7], false, 2, &own).expect_err("too much");
             assert!(
                 error.to_string().starts_with("--sum 18446744073709551608: on 2 ranks "),
                 "{error}"
             );
         }
-        assert!(check_all((&[64], &[1000]), true, 2, &own).is_ok());
+        assert!(check_all(&[64], &[1000], true, 2, &own).is_ok());
     }
 
     #[test]

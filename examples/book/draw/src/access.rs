@@ -139,7 +139,7 @@ pub fn all(kernel: &Kernel, lines: &[Range<usize>], trace: &Trace) -> Vec<Access
     }
     let access = |((stmt, pattern), (times, _)): (&(u32, u32), &(u64, u32))| {
         let line = lines[*stmt as usize].start + 1;
-        describe(kernel, (line, *times), &trace.patterns[*pattern as usize])
+        describe(kernel, line, *times, &trace.patterns[*pattern as usize])
     };
     let mut all: Vec<Access> = ways.iter().map(access).collect();
     let patterns = ways
@@ -162,7 +162,7 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
         };
         let of_buffer = patterns.iter().enumerate().filter(|(_, (n, ..))| n.buffer == number);
         let (at, ways): (Vec<usize>, Vec<Way>) =
-            of_buffer.map(|(at, (n, times, first))| (at, way(n, (*times, *first), row))).unzip();
+            of_buffer.map(|(at, (n, times, first))| (at, way(n, *times, *first, row))).unzip();
         let pad = cure(&ways, row);
         for (at, way) in at.into_iter().zip(ways) {
             let access = &mut accesses[at];
@@ -178,7 +178,7 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
 }
 
 /// By rows and columns.
-fn way(pattern: &Pattern, (times, first): (u64, u32), row: u32) -> Way {
+fn way(pattern: &Pattern, times: u64, first: u32, row: u32) -> Way {
     let place = |at: i32| {
         let at = (i64::from(first) + i64::from(at)) as u32;
         (at / row, at % row)
@@ -204,7 +204,7 @@ pub fn kind(kind: Kind) -> &'static str {
 }
 
 /// One way to access, at a line and so many times.
-pub fn describe(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Access {
+pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> Access {
     let buffer = &kernel.buffers[pattern.buffer];
     let size = i64::from(buffer.elem.size());
     let taking = || pattern.lanes.iter().zip(0u32..).filter_map(|(at, lane)| Some((lane, (*at)?)));

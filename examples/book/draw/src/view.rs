@@ -327,7 +327,8 @@ mod tests {
 
     /// An access that costs so much, of which so much is the least.
     fn access(
-        (buffer, space): (&str, &'static str),
+        buffer: &str,
+        space: &'static str,
         kind: &'static str,
         [cost, least, times]: [u64; 3],
     ) -> Access {
@@ -359,11 +360,12 @@ mod tests {
         };
         for _ in 0..500 {
             let mut one = || {
-                let buffer =
+                let (buffer, space) =
                     [("A", "global"), ("B", "global"), ("As", "shared")][below(3) as usize];
                 let least = 1 + below(16);
                 access(
                     buffer,
+                    space,
                     ["load", "store"][below(2) as usize],
                     [least + below(4), least, 1 + below(9)],
                 )
@@ -398,8 +400,8 @@ mod tests {
     /// One that costs much, all of which it needs, is behind one that costs little and needs less.
     #[test]
     fn the_excess_counts_and_not_the_cost() {
-        let a = ("A", "global");
-        let all = [access(a, "load", [16, 16, 9]), access(a, "load", [5, 4, 1])];
+        let a = |costs| access("A", "global", "load", costs);
+        let all = [a([16, 16, 9]), a([5, 4, 1])];
         let (drawn, others) = parted(all.iter().collect());
         assert_eq!((drawn[0].cost, others.len()), (5, 0));
         assert_eq!(left_out(&others), "");

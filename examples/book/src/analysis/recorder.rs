@@ -1,7 +1,7 @@
 //! What is kept of the launches that are looked on at.
 
 use crate::fault;
-use crate::fault::FaultReport;
+use crate::fault::{FaultReport, ReplayedLaunch};
 use gemm_bench::cli::Failure;
 use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SimError, Simulation};
@@ -13,7 +13,7 @@ pub(super) struct Recorder {
     count: fn([u32; 3]) -> u32,
     /// The kernel whose launch is kept in place of that.
     kernel: Option<String>,
-    kept: Mutex<(Option<Recording>, Option<FailedLaunch>)>,
+    kept: Mutex<(Option<Recording>, Option<LaunchRecord>)>,
 }
 
 /// What was seen of a launch.
@@ -27,18 +27,23 @@ pub(super) struct Recording {
     pub(super) arguments: Arguments,
 }
 
-/// A launch that has come to a fault.
-pub(super) struct FailedLaunch {
+/// A launch: its kernel, its grid and its arguments.
+pub(super) struct LaunchRecord {
     kernel: VerifiedKernel,
     grid: [u32; 3],
     arguments: Arguments,
 }
 
-impl FailedLaunch {
+impl LaunchRecord {
     /// Draws the fault of a kernel that the macro of that name made of a line.
-    pub(super) fn drawn(&self, of: (&'static str, String)) -> Result<Option<FaultReport>, Failure> {
-        let launch = (&self.kernel, self.grid, &self.arguments);
-        fault::drawn(of, launch, None, Simulation::default().instructions)
+    pub(super) fn drawn(
+        &self,
+        family: &'static str,
+        line: String,
+    ) -> Result<Option<FaultReport>, Failure> {
+        let Self { kernel, grid, arguments } = self;
+        let launch = ReplayedLaunch { kernel, grid: *grid, arguments };
+        fault::drawn(family, line, launch, None, Simulation::default().instructions)
     }
 }
 
@@ -64,29 +69,30 @@ impl Recorder {
     }
 
     /// The launch that has come to a fault.
-    pub(super) fn failed(&self) -> Option<FailedLaunch> {
+    pub(super) fn failed(&self) -> Option<LaunchRecord> {
         self.kept().1.take()
     }
 
-    fn kept(&self) -> MutexGuard<'_, (Option<Recording>, Option<FailedLaunch>)> {
+    fn kept(&self) -> MutexGuard<'_, (Option<Recording>, Option<LaunchRecord>)> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(
         &self,
-        (kernel, grid, arguments): (&VerifiedKernel, [u32; 3], Arguments),
+        launch: LaunchRecord,
         is_looked_at: bool,
         ran: Result<&Profile, &SimError>,
         traces: Vec<Trace>,
     ) {
-        let (kernel, mut traces) = (kernel.clone(), traces.into_iter());
+        let mut traces = traces.into_iter();
         match (ran, traces.next()) {
             (Ok(profile), Some(trace)) if is_looked_at => {
+                let LaunchRecord { kernel, grid, arguments } = launch;
                 let (profile, others) = (profile.clone(), traces.collect());
                 self.kept().0 = Some(Recording { kernel, grid, profile, trace, others, arguments });
             }
             (Err(SimError::Fault(_)), _) => {
-                self.kept().1.get_or_insert(FailedLaunch { kernel, grid, arguments });
+                self.kept().1.get_or_insert(launch);
             }
             _ => {}
         }
@@ -103,7 +109,8 @@ impl Watch for Recorder {
             Some(kernel) => *kernel == seen.kernel.name,
             None => seen.is_main,
         };
-        let launch = (seen.kernel, seen.grid, seen.arguments);
+        let (kernel, grid) = (seen.kernel.clone(), seen.grid);
+        let launch = LaunchRecord { kernel, grid, arguments: seen.arguments };
         self.keep(launch, is_looked_at, seen.ran, seen.traces);
     }
 }
@@ -128,11 +135,12 @@ mod tests {
         let (faulty, _) = faulty.expect("a barrier");
         let replay = looked.arguments.replay(&faulty, &[0], 1 << 24).expect("it fits");
         let eye = Recorder::new(|_| 1);
-        let launch = (&faulty, looked.grid, looked.arguments.clone());
+        let (grid, arguments) = (looked.grid, looked.arguments.clone());
+        let launch = LaunchRecord { kernel: faulty, grid, arguments };
         eye.keep(launch, true, replay.ran.as_ref(), replay.traces);
         assert!(eye.seen().is_none(), "it has no profile");
         let failed = eye.failed().expect("a fault");
-        let drawn = failed.drawn(("sgemm_kernel", line.to_owned())).expect("a page");
+        let drawn = failed.drawn("sgemm_kernel", line.to_owned()).expect("a page");
         let broken = drawn.expect("a fault");
         assert!(broken.change.is_none());
         assert!(broken.fault.what.starts_with("data race on As[0][0]"), "{:?}", broken.fault);

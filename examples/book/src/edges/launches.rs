@@ -72,7 +72,8 @@ impl EdgeLaunch {
 pub(super) fn edge(
     spec: &Spec,
     ragged: &EdgeLaunch,
-    (tile, depth): ([usize; 2], usize),
+    tile: [usize; 2],
+    depth: usize,
 ) -> Result<Option<Edge>, Failure> {
     let k = SIZE.k.next_multiple_of(depth);
     let flat = if k == SIZE.k { None } else { Some(EdgeLaunch::at(spec, Size { k, ..SIZE })?) };

@@ -7,8 +7,8 @@ use gemm_runtime::fault::{EarlierAccess, Fault, FaultKind, Position};
 use gemm_runtime::watch::{AccessEvent, Event, EventKind, Kind, Pattern, Trace};
 
 /// A thread's number in its block.
-pub(super) fn number(kernel: &Kernel, (x, y): (u32, u32)) -> u32 {
-    x + kernel.geometry.block.0 * y
+pub(super) fn number(kernel: &Kernel, thread: (u32, u32)) -> u32 {
+    thread.0 + kernel.geometry.block.0 * thread.1
 }
 
 /// What was done to an element, in the order in which it was seen.

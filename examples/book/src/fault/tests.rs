@@ -2,7 +2,7 @@
 
 mod refused;
 
-use super::{FaultReport, HighlightedAccess, MOST, drawn};
+use super::{FaultReport, HighlightedAccess, MOST, ReplayedLaunch, drawn};
 use crate::analysis::{Observation, Spec, Subject, without};
 use crate::sync;
 use gemm_bench::cli::Failure;
@@ -58,7 +58,7 @@ fn looked(line: &str) -> Observation {
 fn fault(line: &str, what: &str) -> FaultReport {
     let looked = looked(line);
     let lines = sync::lines(&looked.kernel, &cuda::listing(&looked.kernel));
-    let of = |at: usize| super::without(("sgemm_kernel", line.to_owned()), &looked, at).ok();
+    let of = |at: usize| super::without("sgemm_kernel", line.to_owned(), &looked, at).ok();
     let found = lines.into_iter().filter_map(of).find(|of| of.fault.what.starts_with(what));
     found.expect("a synchronisation prevents it")
 }
@@ -101,8 +101,8 @@ fn the_access_at_fault_is_never_left_out() {
     for line in ["tile: 32x32x8, thread: 4x4", "tile: 64x64x8, thread: 4x4", "tile: 32x32x32"] {
         let looked = looked(line);
         for at in sync::lines(&looked.kernel, &cuda::listing(&looked.kernel)) {
-            let of = ("sgemm_kernel", line.to_owned());
-            let Ok(broken) = super::without(of, &looked, at) else { continue };
+            let said = line.to_owned();
+            let Ok(broken) = super::without("sgemm_kernel", said, &looked, at) else { continue };
             let fault = broken.past.iter().position(|past| past.is_fault);
             assert!(fault.is_some() || broken.accesses.is_empty(), "{line}: {:?}", broken.past);
         }
@@ -132,9 +132,9 @@ fn of(cond: Expr, stmt: Stmt) -> Stmt {
     Stmt::If { cond, then: vec![stmt], otherwise: Vec::new() }
 }
 
-fn drawn_of(looked: &Observation, (kernel, grid): (&VerifiedKernel, [u32; 3])) -> FaultReport {
-    let of = ("sgemm_kernel", String::new());
-    let found = drawn(of, (kernel, grid, &looked.arguments), None, 1 << 20);
+fn drawn_of(looked: &Observation, kernel: &VerifiedKernel, grid: [u32; 3]) -> FaultReport {
+    let launch = ReplayedLaunch { kernel, grid, arguments: &looked.arguments };
+    let found = drawn("sgemm_kernel", String::new(), launch, None, 1 << 20);
     found.expect("a launch").expect("a fault")
 }
 
@@ -150,7 +150,7 @@ fn a_fault_is_found_in_its_block_and_its_thread_and_with_its_last_accesses() {
         body.push(store(other));
         body
     });
-    let broken = drawn_of(&looked, (&kernel, grid));
+    let broken = drawn_of(&looked, &kernel, grid);
     assert_eq!((broken.fault.block, broken.fault.thread), ([0, 1, 0], [5, 3]), "{broken:?}");
     let (last, before) = broken.past.split_last().expect("a past");
     assert!(last.is_fault && (last.warp, last.lane) == (3, 5), "{last:?}");
@@ -174,7 +174,7 @@ fn what_comes_behind_a_fault_leaves_it_in_the_list() {
         body.extend(vec![of(other, write); 2 * MOST]);
         body
     });
-    let broken = drawn_of(&looked, (&kernel, grid));
+    let broken = drawn_of(&looked, &kernel, grid);
     assert!(broken.fault.what.starts_with("data race on As[0][0]: this read"), "{broken:?}");
     let (first, behind) = broken.past.split_first().expect("a past");
     assert!(first.is_fault && first.kind == "load", "{first:?}");

@@ -1,7 +1,7 @@
 //! The picture of a warp: rows of marks over the instructions that it had executed.
 
 use super::rounds::Rounds;
-use crate::pipeline::event::{Action, ActionAt, TileArrays};
+use crate::pipeline::event::{ActionAt, TileArrays, WarpAction};
 use gemm_dsl::ir::Kernel;
 use gemm_runtime::watch::Event;
 use serde::Serialize;
@@ -143,7 +143,7 @@ fn counts(events: &[&Event], acts: &[ActionAt], piece: &Piece) -> Vec<(String, u
 
 /// Those that are drawn: not how many bytes a barrier is to expect.
 fn seen(acts: &[ActionAt]) -> impl Iterator<Item = &ActionAt> {
-    acts.iter().filter(|act| !matches!(act.act, Action::Expect(_)))
+    acts.iter().filter(|act| !matches!(act.act, WarpAction::Expect(_)))
 }
 
 /// The row of multiply-adds, among the places of all.
@@ -159,21 +159,21 @@ struct RowKey {
 
 impl RowKey {
     /// Of an act at a slot, if slots are told apart.
-    fn new(act: Action, slot: Option<u64>) -> Self {
+    fn new(act: WarpAction, slot: Option<u64>) -> Self {
         let (place, name, class) = match act {
-            Action::Load => (0, "loads from global memory", "load"),
-            Action::Copy => (1, "asynchronous copies", "load"),
-            Action::Box | Action::Expect(_) => (2, "requests of tiles", "load"),
-            Action::Commit => (3, "commits", "tick"),
-            Action::Wait(_) => (4, "waits for copies", "wait"),
-            Action::Await(_) => (5, "waits at barriers in memory", "wait"),
-            Action::Barrier => (6, "barriers", "wait"),
-            Action::Write => (7, "stores to shared memory", "write"),
-            Action::Arrive => (7, "stores to shared memory", "write"),
-            Action::Read => (8, "loads from shared memory", "read"),
-            Action::Matrix => (MULTIPLY + 1, "matrix instructions", "work"),
-            Action::Sums => (MULTIPLY + 2, "waits for sums", "wait"),
-            Action::Store => (MULTIPLY + 3, "stores to global memory", "store"),
+            WarpAction::Load => (0, "loads from global memory", "load"),
+            WarpAction::Copy => (1, "asynchronous copies", "load"),
+            WarpAction::Box | WarpAction::Expect(_) => (2, "requests of tiles", "load"),
+            WarpAction::Commit => (3, "commits", "tick"),
+            WarpAction::Wait(_) => (4, "waits for copies", "wait"),
+            WarpAction::Await(_) => (5, "waits at barriers in memory", "wait"),
+            WarpAction::Barrier => (6, "barriers", "wait"),
+            WarpAction::Write => (7, "stores to shared memory", "write"),
+            WarpAction::Arrive => (7, "stores to shared memory", "write"),
+            WarpAction::Read => (8, "loads from shared memory", "read"),
+            WarpAction::Matrix => (MULTIPLY + 1, "matrix instructions", "work"),
+            WarpAction::Sums => (MULTIPLY + 2, "waits for sums", "wait"),
+            WarpAction::Store => (MULTIPLY + 3, "stores to global memory", "store"),
         };
         match (slot, class) {
             (Some(slot), "write" | "read") => {

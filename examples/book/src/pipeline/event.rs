@@ -5,7 +5,7 @@ use gemm_runtime::watch::{Event, EventKind, Kind, Trace};
 
 /// What a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Action {
+pub(crate) enum WarpAction {
     /// Loads from global memory.
     Load,
     /// Starts asynchronous copies.
@@ -38,7 +38,7 @@ pub(crate) enum Action {
 /// An act, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActionAt {
-    pub(crate) act: Action,
+    pub(crate) act: WarpAction,
     /// The slot of the ring that is written or read.
     pub(crate) slot: Option<u64>,
     /// Instructions that the warp had executed before, and multiply-adds among them.
@@ -97,12 +97,12 @@ pub(crate) fn all(
             EventKind::Access { pattern, first, .. } => {
                 let pattern = &trace.patterns[*pattern as usize];
                 let act = match (kernel.buffers[pattern.buffer].space, pattern.kind) {
-                    (Space::Global, Kind::Load) => Action::Load,
-                    (Space::Global, Kind::Store) => Action::Store,
-                    (Space::Shared, Kind::Load) => Action::Read,
-                    (Space::Shared, Kind::Store) => Action::Write,
-                    (Space::Shared, Kind::CopyWrite) => Action::Arrive,
-                    (_, Kind::CopyRead) => Action::Copy,
+                    (Space::Global, Kind::Load) => WarpAction::Load,
+                    (Space::Global, Kind::Store) => WarpAction::Store,
+                    (Space::Shared, Kind::Load) => WarpAction::Read,
+                    (Space::Shared, Kind::Store) => WarpAction::Write,
+                    (Space::Shared, Kind::CopyWrite) => WarpAction::Arrive,
+                    (_, Kind::CopyRead) => WarpAction::Copy,
                     // What is added to others' sums is no part of a copy, and nothing is copied to global memory.
                     (_, Kind::Atomic) | (Space::Global, Kind::CopyWrite) => return None,
                     (Space::Register, Kind::Load | Kind::Store | Kind::CopyWrite) => return None,
@@ -119,19 +119,19 @@ pub(crate) fn all(
     events.iter().enumerate().filter_map(of).collect()
 }
 
-fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<Action> {
+fn statement(kernel: &Kernel, stmt: &Stmt) -> Option<WarpAction> {
     Some(match stmt {
-        Stmt::CopyCommit => Action::Commit,
+        Stmt::CopyCommit => WarpAction::Commit,
         Stmt::CopyWait { pending } => {
-            Action::Wait(kernel.eval_const(pending).ok()?.try_into().ok()?)
+            WarpAction::Wait(kernel.eval_const(pending).ok()?.try_into().ok()?)
         }
-        Stmt::Barrier(_) | Stmt::NamedBarrier { .. } => Action::Barrier,
-        Stmt::TensorCopy(_) => Action::Box,
-        Stmt::Mma(_) | Stmt::Wgmma(_) => Action::Matrix,
-        Stmt::WgmmaSync(WgmmaSync::Wait { .. }) => Action::Sums,
+        Stmt::Barrier(_) | Stmt::NamedBarrier { .. } => WarpAction::Barrier,
+        Stmt::TensorCopy(_) => WarpAction::Box,
+        Stmt::Mma(_) | Stmt::Wgmma(_) => WarpAction::Matrix,
+        Stmt::WgmmaSync(WgmmaSync::Wait { .. }) => WarpAction::Sums,
         Stmt::Mbarrier(barrier) => match barrier.op {
-            MbarrierOp::ArriveExpect { .. } => Action::Expect(barrier.at.barriers.id),
-            MbarrierOp::Wait { .. } => Action::Await(barrier.at.barriers.id),
+            MbarrierOp::ArriveExpect { .. } => WarpAction::Expect(barrier.at.barriers.id),
+            MbarrierOp::Wait { .. } => WarpAction::Await(barrier.at.barriers.id),
             MbarrierOp::Init { .. } | MbarrierOp::Arrive | MbarrierOp::ArriveRemote { .. } => {
                 return None;
             }

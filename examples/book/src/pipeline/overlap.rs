@@ -1,7 +1,7 @@
 //! What a warp multiplies between the start of a copy and its use.
 
 use super::rounds::Rounds;
-use crate::pipeline::event::{Action, ActionAt};
+use crate::pipeline::event::{ActionAt, WarpAction};
 use gemm_bench::change::number;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -56,38 +56,38 @@ pub(super) fn overlaps(acts: &[ActionAt], rounds: Option<&Rounds>) -> Vec<Overla
             found.entry(between).or_default().push([now[0] - start[0], now[1] - start[1]]);
         };
         match act.act {
-            Action::Copy => copies += 1,
-            Action::Commit => {
+            WarpAction::Copy => copies += 1,
+            WarpAction::Commit => {
                 groups.push_back(start.filter(|_| copies > 0));
                 copies = 0;
             }
-            Action::Wait(pending) => {
+            WarpAction::Wait(pending) => {
                 while groups.len() as u64 > pending {
                     if let Some(start) = groups.pop_front().flatten() {
                         used("a commit of copies and the wait for them", start);
                     }
                 }
             }
-            Action::Expect(barrier) => boxes.entry(barrier).or_default().push_back(start),
-            Action::Await(barrier) => {
+            WarpAction::Expect(barrier) => boxes.entry(barrier).or_default().push_back(start),
+            WarpAction::Await(barrier) => {
                 let asked = boxes.get_mut(&barrier).and_then(VecDeque::pop_front);
                 if let Some(start) = asked.flatten() {
                     used("asking for a tile and the wait for it", start);
                 }
             }
-            Action::Load => loads.extend(start),
-            Action::Write => {
+            WarpAction::Load => loads.extend(start),
+            WarpAction::Write => {
                 for start in loads.drain(..) {
                     used("a load from global memory and the next store to shared memory", start);
                 }
             }
-            Action::Matrix => matrix += 1,
-            Action::Box
-            | Action::Barrier
-            | Action::Arrive
-            | Action::Read
-            | Action::Sums
-            | Action::Store => {}
+            WarpAction::Matrix => matrix += 1,
+            WarpAction::Box
+            | WarpAction::Barrier
+            | WarpAction::Arrive
+            | WarpAction::Read
+            | WarpAction::Sums
+            | WarpAction::Store => {}
         }
     }
     let hidden = |(between, all): (&'static str, Vec<[u64; 2]>)| {

@@ -194,7 +194,7 @@ impl TileTrace {
         };
         match boxed {
             Some(boxed) => tile.is_written_by(boxed, size)?,
-            None => tile.threads = threads(trace, buffer, (tile.start, first), size),
+            None => tile.threads = threads(trace, buffer, tile.start, first, size),
         }
         Ok(tile)
     }
@@ -273,12 +273,7 @@ fn wavefronts(rows: &[Vec<Option<u32>>]) -> u64 {
 }
 
 /// The threads that stored 16 bytes at an address first; element `first` of the array lies at `start`.
-fn threads(
-    trace: &Trace,
-    buffer: usize,
-    (start, first): (u32, u32),
-    size: u32,
-) -> BTreeMap<u32, u32> {
+fn threads(trace: &Trace, buffer: usize, start: u32, first: u32, size: u32) -> BTreeMap<u32, u32> {
     let mut threads = BTreeMap::new();
     for access in trace.accesses() {
         let pattern = access.pattern;

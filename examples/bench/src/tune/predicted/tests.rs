@@ -1,8 +1,7 @@
 use super::*;
 use crate::tune::options::TuneOptions;
 use clap::Parser;
-use gemm_perf::H200;
-use gemm_reference::csv;
+use gemm_perf::{H200, csv};
 
 /// All classes of a small space.
 const ALL: Limit = Limit { time: Duration::from_secs(60), classes: usize::MAX, seed: 1 };

@@ -114,7 +114,7 @@ fn ranges(line: &str) -> Ranges {
 mod tests {
     use super::*;
 
-    fn cycles(line: &str, (m, n, k): (usize, usize, usize)) -> f64 {
+    fn cycles(line: &str, [m, n, k]: [usize; 3]) -> f64 {
         let spec: SgemmSpec = line.parse().expect(line);
         Model::new(&spec).expect("sound").cycles(Size { m, n, k }, 132)
     }
@@ -122,20 +122,20 @@ mod tests {
     #[test]
     fn what_fits_badly_takes_long() {
         let (large, small) = ("tile: 128x128x16, thread: 8x8", "tile: 16x16x16, thread: 1x1");
-        let whole = (4096, 4096, 4096);
+        let whole = [4096, 4096, 4096];
         let best = 4096.0_f64.powi(3) / 132.0 / DEVICE.peak.fma;
         assert!(cycles(large, whole) >= best && cycles(large, whole) < 1.1 * best + LAUNCH);
         assert!(cycles("", whole) > HOPELESS * cycles(large, whole));
-        let thin = (4096, 4, 512);
+        let thin = [4096, 4, 512];
         assert!(cycles(large, thin) > HOPELESS * cycles(small, thin));
         // Whatever the tile, the matrices are read: 537 MB.
-        let read = (4096, 4, 32_768);
+        let read = [4096, 4, 32_768];
         assert!(cycles("tile: 16x4x32, thread: 1x1", read) > 200_000.0);
         let split = format!("{large}, split_k: 16");
-        let few = (64, 64, 32_768);
+        let few = [64, 64, 32_768];
         assert!(cycles(large, few) > HOPELESS * cycles(&split, few));
         // No line is hopeless where a launch is all there is.
-        assert!(cycles(large, (1, 1, 64)) < HOPELESS * cycles("", (1, 1, 64)));
+        assert!(cycles(large, [1, 1, 64]) < HOPELESS * cycles("", [1, 1, 64]));
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Growth<'_> {
         let (line, _) = least(&sums(self.samples, &shapes));
         let weight = |_: &Vec<f64>| 1.0 + self.preference * self.random.f64();
         let weights: Vec<f64> = self.samples.values.iter().map(weight).collect();
-        let cut = best_cut(self.samples, (&shapes, line), &weights, self.limits);
+        let cut = best_cut(self.samples, &shapes, line, &weights, self.limits);
         Open { shapes, line, cut, children: None }
     }
 
@@ -204,7 +204,8 @@ fn least(sums: &[f64]) -> (usize, f64) {
 /// than counts as the same.
 fn best_cut(
     samples: &FitSamples,
-    (shapes, line): (&[usize], usize),
+    shapes: &[usize],
+    line: usize,
     weights: &[f64],
     limits: &TreeLimits,
 ) -> Option<Cut> {

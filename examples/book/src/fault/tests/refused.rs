@@ -1,7 +1,7 @@
 //! Accesses that are not made, planted into kernels of the generator: each is drawn, with the line, the lane and the element.
 
 use super::{Observation, kernel, looked, of};
-use crate::fault::{FaultReport, drawn};
+use crate::fault::{FaultReport, ReplayedLaunch, drawn};
 use crate::page;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Access, BufferLayout, Expr, Kernel, Space, Special, Stmt, VerifiedKernel};
@@ -91,8 +91,9 @@ fn planted(kernel: &VerifiedKernel, by: i32, picked: impl Fn(&Access) -> bool) -
 }
 
 fn drawn_of(looked: &Observation, planted: &Planted) -> Option<FaultReport> {
-    let launch = (&planted.kernel, looked.grid, &looked.arguments);
-    drawn(("sgemm_kernel", String::new()), launch, None, 1 << 26).expect("a launch")
+    let launch =
+        ReplayedLaunch { kernel: &planted.kernel, grid: looked.grid, arguments: &looked.arguments };
+    drawn("sgemm_kernel", String::new(), launch, None, 1 << 26).expect("a launch")
 }
 
 /// The lanes that are lit in the last picture of a page.
@@ -226,7 +227,7 @@ fn statements_that_read_alike_are_told_apart() {
         let (statements, lines) = (kernel.statements(), cuda::listing(&kernel).lines);
         let texts = statements.iter().map(|stmt| cuda::statement(&kernel, stmt));
         assert_eq!(texts.filter(|text| text.starts_with("As[5000][0] =")).count(), 3);
-        let broken = super::drawn_of(&looked, (&kernel, grid));
+        let broken = super::drawn_of(&looked, &kernel, grid);
         assert_eq!(broken.at, lines[2 * guilty + 1].start + 1);
         assert_eq!(broken.past.iter().map(|past| past.line).collect::<Vec<_>>(), [broken.at]);
     }

@@ -33,7 +33,7 @@ fn pass(samples: &FitSamples, tree: Tree, shapes: Vec<usize>, limits: &TreeLimit
     let costs = [&passes, &fails].map(|side| -> Vec<f64> {
         (0..samples.shapes.len()).map(|shape| cost(samples, side, shape)).collect()
     });
-    let test = moved(samples, (test, &costs), &shapes, limits);
+    let test = moved(samples, test, &costs, &shapes, limits);
     let (to_passes, to_fails): (Vec<usize>, Vec<usize>) =
         shapes.iter().partition(|shape| holds(samples, &test, **shape));
     let side = |tree: Tree, shapes| pass(samples, tree, shapes, limits);
@@ -69,7 +69,8 @@ fn cost(samples: &FitSamples, tree: &Tree, shape: usize) -> f64 {
 /// better.
 fn moved(
     samples: &FitSamples,
-    (test, [passes, fails]): (Test, &[Vec<f64>; 2]),
+    test: Test,
+    [passes, fails]: &[Vec<f64>; 2],
     shapes: &[usize],
     limits: &TreeLimits,
 ) -> Test {
