@@ -191,6 +191,7 @@ fn in_turns(turns: Option<&str>) -> String {
 }
 
 /// The coordinates of a block, all three, as all that names blocks has them.
-fn coordinates((x, y, z): (u32, u32, u32)) -> String {
+fn coordinates(block: (u32, u32, u32)) -> String {
+    let (x, y, z) = block;
     format!("({x}, {y}, {z})")
 }

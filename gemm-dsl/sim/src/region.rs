@@ -36,6 +36,13 @@ pub(super) struct Region {
     pub(super) given: Option<BufferArg>,
 }
 
+/// An element of a buffer, by the number of the buffer and its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ElementId {
+    pub(crate) buffer: usize,
+    pub(crate) element: u32,
+}
+
 /// The size of shared memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SharedSize {
@@ -119,7 +126,7 @@ pub(super) fn resolve(
             Some(BufferArg::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
             Some(BufferArg::List(_)) | None => 0,
         };
-        let (memory, list) = bound.as_ref().map(NumberedMemory::of).unzip();
+        let (memory, list) = bound.as_ref().map(NumberedMemory::new).unzip();
         let len = match (&memory, buffer.space) {
             (Some(memory), _) => memory.len() as u64,
             (None, Space::Global) => 0,

@@ -50,7 +50,7 @@ impl PendingRelease {
     pub(crate) fn left(&self, block: u32) -> &ReleaseClock {
         self.left.get_or_init(|| {
             let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {
-                let JoinedClock { mut agents, blocks } = JoinedClock::of(known);
+                let JoinedClock { mut agents, blocks } = JoinedClock::new(known);
                 for &(agent, epoch) in own {
                     agents[agent] = agents[agent].max(epoch);
                 }
@@ -166,7 +166,8 @@ impl Clocks {
         &self,
         thread: usize,
         on: Timeline,
-        (block, agent): (u32, u32),
+        block: u32,
+        agent: u32,
         epoch: u32,
     ) -> bool {
         let view = self.model.timelines[on.0].proxy;
@@ -198,7 +199,7 @@ impl Clocks {
         let (Some(first), agents) = (seen.first(), self.closed.len()) else { return };
         match into.0.get_mut(view) {
             Some(sum) => sum.add(first.here.agents(), &first.blocks),
-            None => into.0.push(JoinedClock::of(first)),
+            None => into.0.push(JoinedClock::new(first)),
         }
         let sum = &mut into.0[view];
         for pair in seen.windows(2) {

@@ -19,8 +19,8 @@ use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess}
 use crate::race::grid;
 use crate::race::grid::GridRace;
 use crate::race::model::{BULK, MATRIX, Model, Timeline, model_of};
-use crate::race::release_sequence::BlockReleases;
-use crate::region::Region;
+use crate::race::release_sequence::{AtomicAccess, BlockReleases};
+use crate::region::{ElementId, Region};
 use gemm_dsl::ir::Space;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -100,13 +100,14 @@ impl<'l> Race<'l> {
     }
 
     /// A thread that has written an element of a shared array last, if one has.
-    pub(crate) fn writer(&self, buffer: usize, element: u32) -> Option<EarlierAccess> {
+    pub(crate) fn writer(&self, at: ElementId) -> Option<EarlierAccess> {
+        let ElementId { buffer, element } = at;
         if self.code.atomics[buffer] {
-            let agent = self.words.writer((buffer, element))?;
+            let agent = self.words.writer(at)?;
             return Some(self.earlier(agent, true));
         }
-        let at = self.launch.regions[buffer].shadow + element;
-        let word = self.shared.words.get(at as usize)?;
+        let word = self.launch.regions[buffer].shadow + element;
+        let word = self.shared.words.get(word as usize)?;
         let agent = Agent { block: self.block, number: word.agent };
         (word.epoch > 0).then(|| self.earlier(agent, true))
     }
@@ -131,13 +132,14 @@ impl<'l> Race<'l> {
 
     #[cold]
     fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> BoxedTrap {
-        self.told((request.region, request.warp), request.kind.writes(), word, conflict)
+        self.told(request.region, request.warp, request.kind.writes(), word, conflict)
     }
 
     #[cold]
     fn told(
         &self,
-        (region, warp): (&Region, u32),
+        region: &Region,
+        warp: u32,
         writes: bool,
         word: u32,
         conflict: &Conflict,
@@ -167,16 +169,17 @@ impl<'l> Race<'l> {
     /// A lane of a warp has a copy write elements of a shared array, which a barrier counts.
     pub(crate) fn bulk_write(
         &mut self,
-        (warp, lane): (u32, usize),
+        warp: u32,
+        lane: usize,
         region: &Region,
         elements: Range<u32>,
         slot: usize,
     ) -> Result<(), BoxedTrap> {
         self.issuers[slot] = warp * WARP as u32 + lane as u32;
-        let check = Check::of_copy((&self.clocks, self.block), warp, slot, BULK);
+        let check = Check::by_copy(&self.clocks, self.block, warp, slot, BULK);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
         let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
-        found.map_err(|conflict| self.told((region, warp), true, elements.start, &conflict))
+        found.map_err(|conflict| self.told(region, warp, true, elements.start, &conflict))
     }
 
     /// A matrix instruction of a warp reads elements of a shared array.
@@ -186,10 +189,10 @@ impl<'l> Race<'l> {
         region: &Region,
         elements: Range<u32>,
     ) -> Result<(), BoxedTrap> {
-        let check = Check::new((&self.clocks, self.block), warp, MATRIX, false);
+        let check = Check::new(&self.clocks, self.block, warp, MATRIX, false);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
         let found = check.read_as_one(&mut self.shared, at as usize, width);
-        found.map_err(|conflict| self.told((region, warp), false, elements.start, &conflict))
+        found.map_err(|conflict| self.told(region, warp, false, elements.start, &conflict))
     }
 
     /// Threads execute a fence of proxies.
@@ -239,12 +242,15 @@ impl<'l> Race<'l> {
         let mut speaking = speaking.as_ref().map(|words| words.borrow_mut());
         let words = speaking.as_deref_mut().unwrap_or(&mut self.words);
         for lane in turns(atomics.mask, atomics.reversed) {
-            let at = (atomics.buffer, atomics.elements[lane]);
-            let thread = atomics.warp as usize * WARP + lane;
-            let by = (&mut self.clocks, self.block, thread);
-            let wrote = atomics.wrote >> lane & 1 == 1;
-            let atomic = (atomics.order, atomics.scope, wrote);
-            words.releases.synchronise(at, by, atomic, &mut self.inside);
+            let atomic = AtomicAccess {
+                at: ElementId { buffer: atomics.buffer, element: atomics.elements[lane] },
+                block: self.block,
+                thread: atomics.warp as usize * WARP + lane,
+                order: atomics.order,
+                scope: atomics.scope,
+                wrote: atomics.wrote >> lane & 1 == 1,
+            };
+            words.releases.synchronise(&atomic, &mut self.clocks, &mut self.inside);
         }
     }
 
@@ -259,7 +265,8 @@ impl<'l> Race<'l> {
         for &(word, lanes) in request.groups.as_slice() {
             let order = || turns(lanes, request.reversed);
             for (offset, lane) in (0..request.width).flat_map(|o| order().map(move |l| (o, l))) {
-                let (at, thread) = ((request.buffer, word + offset), first + lane);
+                let at = ElementId { buffer: request.buffer, element: word + offset };
+                let thread = first + lane;
                 let (on, touch) = (request.kind.timeline(), request.kind.touch());
                 let access = Access { clocks, block, thread, on, touch, exclusive };
                 let earlier = words.access(at, &access);
@@ -273,7 +280,7 @@ impl<'l> Race<'l> {
 
 impl Request<'_> {
     fn check<'a>(&self, clocks: &'a Clocks, block: u32) -> Check<'a> {
-        Check::new((clocks, block), self.warp, self.kind.timeline(), self.kind.writes())
+        Check::new(clocks, block, self.warp, self.kind.timeline(), self.kind.writes())
     }
 }
 

@@ -53,8 +53,9 @@ impl NamedBarriers {
         &mut self,
         clocks: &Clocks,
         barrier: u32,
-        (warp, wait): (u32, bool),
         threads: u32,
+        warp: u32,
+        wait: bool,
     ) -> Result<(), TooEarly> {
         let round = self.0.entry(barrier).or_default();
         if round.came.iter().any(|a| a.warp == warp)

@@ -9,6 +9,7 @@
 
 use super::clock::{Clocks, PendingRelease};
 use crate::race::vector_clock::ReleaseClock;
+use crate::region::ElementId;
 use gemm_dsl::ir::{Order, Scope};
 use std::collections::HashMap;
 
@@ -25,13 +26,13 @@ struct ReleaseSequence {
 
 /// Those of words on which there were atomics, by the number of their buffer and element.
 #[derive(Debug, Default)]
-pub(crate) struct ReleaseSequences(HashMap<(usize, u32), ReleaseSequence>);
+pub(crate) struct ReleaseSequences(HashMap<ElementId, ReleaseSequence>);
 
 /// What the threads of a block hand on to one another, and what their fences stand for.
 #[derive(Debug, Default)]
 pub(crate) struct BlockReleases {
     /// What was left in a word by threads of the block, and how often its chain was broken until then.
-    left: HashMap<(usize, u32), (u32, ReleaseClock)>,
+    left: HashMap<ElementId, (u32, ReleaseClock)>,
     fenced: Vec<ThreadFences>,
 }
 
@@ -43,6 +44,17 @@ struct ThreadFences {
     left: [Option<PendingRelease>; 2],
     /// What the atomics before the next fence have found, for those fences to take over.
     found: [Option<ReleaseClock>; 2],
+}
+
+/// An atomic of a thread on an element.
+pub(crate) struct AtomicAccess {
+    pub(crate) at: ElementId,
+    pub(crate) block: u32,
+    pub(crate) thread: usize,
+    pub(crate) order: Order,
+    pub(crate) scope: Scope,
+    /// Whether it has written: one that compares may not.
+    pub(crate) wrote: bool,
 }
 
 /// Whether an order takes over what others have left.
@@ -63,11 +75,11 @@ impl ReleaseSequences {
     /// A thread's atomic on a word takes over what its order says, and leaves it where it has written.
     pub(crate) fn synchronise(
         &mut self,
-        at: (usize, u32),
-        (clocks, block, thread): (&mut Clocks, u32, usize),
-        (order, scope, wrote): (Order, Scope, bool),
+        atomic: &AtomicAccess,
+        clocks: &mut Clocks,
         inside: &mut BlockReleases,
     ) {
+        let AtomicAccess { at, block, thread, order, scope, wrote } = *atomic;
         let word = self.0.entry(at).or_default();
         let fenced = &mut inside.fenced[thread];
         let device = scope == Scope::Device;

@@ -94,7 +94,7 @@ pub(crate) struct JoinedClock {
 }
 
 impl JoinedClock {
-    pub(crate) fn of(known: &AcquiredClock) -> Self {
+    pub(crate) fn new(known: &AcquiredClock) -> Self {
         Self { agents: known.here.agents.to_vec(), blocks: known.blocks.clone() }
     }
 

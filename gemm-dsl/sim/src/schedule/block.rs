@@ -199,7 +199,7 @@ impl<'l> Block<'l> {
                     Progress::Cluster(stmt) => WarpState::Cluster(stmt),
                     Progress::Named { barrier, threads, wait, stmt } => {
                         let of_block = i as u32 / self.machine.launch.warps() * NAMES;
-                        let state = self.arrive(i, (of_block + barrier, threads), wait, stmt);
+                        let state = self.arrive(i, of_block + barrier, threads, wait, stmt);
                         let state = state.map_err(SimError::Fault)?;
                         // One that need not wait hands over in some turns, and goes on in others: so what
                         // follows there comes before what others do, and behind it.
@@ -230,13 +230,14 @@ impl<'l> Block<'l> {
     fn arrive(
         &mut self,
         i: usize,
-        (barrier, threads): (u32, u32),
+        barrier: u32,
+        threads: u32,
         wait: bool,
         stmt: u32,
     ) -> Result<WarpState, Box<Fault>> {
         let warp = i as u32;
         let clocks = &self.machine.observers.race.clocks;
-        if let Err(TooEarly) = self.named.come(clocks, barrier, (warp, wait), threads) {
+        if let Err(TooEarly) = self.named.come(clocks, barrier, threads, warp, wait) {
             let kind = FaultKind::NamedBarrierTooEarly { barrier: barrier % NAMES };
             return Err(self.fault(warp * WARP as u32, stmt, kind));
         }

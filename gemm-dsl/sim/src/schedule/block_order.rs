@@ -88,7 +88,7 @@ pub(crate) fn run(
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
     let _alone = LaunchLock::wait(launch, code)?;
-    let before = Snapshot::of(launch, code);
+    let before = Snapshot::take(launch, code);
     let budget = Budget::new(options.instructions);
     let more = more(launch.blocks() as usize).iter().copied().map(BlockOrder::Shuffled);
     let orders = BLOCK_ORDERS.into_iter().chain(more);
@@ -111,7 +111,7 @@ pub(crate) fn run(
         })?;
         let written = |region: usize, element: usize| execution.written[region][element];
         let Some((results, _)) = &first else {
-            first = Some((Snapshot::of(launch, code), profile));
+            first = Some((Snapshot::take(launch, code), profile));
             before.restore(written);
             continue;
         };

@@ -25,7 +25,7 @@ pub(crate) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
-    let before = Snapshot::of(launch, code);
+    let before = Snapshot::take(launch, code);
     let (found, touched) = attempt(launch, code, options, rayon::current_num_threads());
     if touched.conflict().is_none() {
         return found;

@@ -78,7 +78,7 @@ impl Rig {
     ) -> bool {
         assert!(word < PAGE);
         let (warp, lanes) = ((thread / 32) as u32, 1 << (thread % 32));
-        let check = Check::new((&self.clocks, 0), warp, on, writes);
+        let check = Check::new(&self.clocks, 0, warp, on, writes);
         check.access(&mut self.shadow, word, 1, lanes).is_ok()
     }
 
@@ -276,7 +276,7 @@ fn views_of_other_blocks() {
     for (fences, asynchronous) in [(0, false), (1, true), (2, true)] {
         let (mut a, mut b) = (Rig::new(32), Rig::new(32));
         let (agent, epoch) = (a.clocks.agent(WRITER, ORDINARY), a.clocks.epoch(WRITER, ORDINARY));
-        let knows = |b: &Rig, on| b.clocks.knows(7, on, (0, agent), epoch);
+        let knows = |b: &Rig, on| b.clocks.knows(7, on, 0, agent, epoch);
         if fences == 1 {
             a.fence(WRITER);
         }
@@ -289,6 +289,6 @@ fn views_of_other_blocks() {
         }
         assert!(knows(&b, ORDINARY));
         assert_eq!(knows(&b, SOURCES), asynchronous);
-        assert!(!b.clocks.knows(8, ORDINARY, (0, agent), epoch));
+        assert!(!b.clocks.knows(8, ORDINARY, 0, agent, epoch));
     }
 }
