@@ -14,9 +14,8 @@ pub(crate) mod uniformity;
 use super::counters::{IrClass, IrCost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
-use crate::lower::code::{
-    AsyncCopy, Code, Instr, Lane, Lazy, LoopState, Op, Slots, StoredValue, Uniform, Update,
-};
+use crate::lower::code::expr::{Lane, Lazy, Uniform};
+use crate::lower::code::{AsyncCopy, Code, Instr, LoopState, Op, Slots, StoredValue, Update};
 use enclosing_loops::EnclosingLoops;
 use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
 use std::collections::HashMap;

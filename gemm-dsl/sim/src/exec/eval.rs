@@ -10,7 +10,7 @@ use super::lanes::{ArithmeticFault, Lanes, blend, compare, float, fma, int, unsi
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use crate::error::FaultKind;
-use crate::lower::code::{Choice, Lane, Lazy, Number, Pred, Vector};
+use crate::lower::code::expr::{Choice, Lane, Lazy, Number, Pred, Vector};
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
 use crate::observe::{AccessKind, BoxedTrap, trap};
 use crate::trace::Action;

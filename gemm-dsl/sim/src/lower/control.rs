@@ -3,7 +3,8 @@
 use super::super::counters::IrClass;
 use super::Lowering;
 use crate::lower::code;
-use crate::lower::code::{LoopIndex, Op, Uniform};
+use crate::lower::code::expr::Uniform;
+use crate::lower::code::{LoopIndex, Op};
 use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 

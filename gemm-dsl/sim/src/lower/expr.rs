@@ -2,7 +2,7 @@
 
 use super::super::counters::IrClass;
 use super::Lowering;
-use crate::lower::code::{Choice, Convert, Lane, Number, Pred, Uniform, Vector, Wide};
+use crate::lower::code::expr::{Choice, Convert, Lane, Number, Pred, Uniform, Vector, Wide};
 use crate::lower::uniformity;
 use crate::region::{THREAD_X, THREAD_Y};
 use gemm_dsl::ir::{

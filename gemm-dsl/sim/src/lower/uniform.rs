@@ -2,7 +2,7 @@
 
 use super::super::counters::IrClass;
 use super::Lowering;
-use crate::lower::code::Uniform;
+use crate::lower::code::expr::Uniform;
 use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
 

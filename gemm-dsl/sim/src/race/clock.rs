@@ -11,55 +11,12 @@
 use crate::mask::WARP;
 use crate::race::model::{AcquireRule, AwaitRule, MeetRule, Model, Timeline, WAITS};
 use crate::race::vector_clock::{
-    AcquiredClock, BlockClocks, JoinedClock, ReleaseClock, VectorClock, raise,
+    AcquiredClock, BarrierClock, BlockClocks, JoinedClock, PendingRelease, ReleaseClock,
+    VectorClock, raise,
 };
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// What threads that meet have brought, in the view of each proxy.
-#[derive(Debug, Default)]
-pub(crate) struct BarrierClock(Vec<JoinedClock>);
-
-impl BarrierClock {
-    /// The last epoch of an agent that those who brought it know to be over, in the view of statements.
-    pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
-        self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
-    }
-
-    /// Adds, in all views, that an epoch of an agent is over.
-    pub(crate) fn add(&mut self, agent: u32, epoch: u32) {
-        for sum in &mut self.0 {
-            let known = &mut sum.agents[agent as usize];
-            *known = (*known).max(epoch);
-        }
-    }
-}
-
-/// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
-#[derive(Debug)]
-pub(crate) struct PendingRelease {
-    /// In the view of each proxy what it had learnt, and of its own agents what it knew.
-    learnt: Vec<Rc<AcquiredClock>>,
-    own: Vec<Vec<(usize, u32)>>,
-    left: OnceCell<ReleaseClock>,
-}
-
-impl PendingRelease {
-    /// What a thread of block `block` leaves.
-    pub(crate) fn left(&self, block: u32) -> &ReleaseClock {
-        self.left.get_or_init(|| {
-            let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {
-                let JoinedClock { mut agents, blocks } = JoinedClock::new(known);
-                for &(agent, epoch) in own {
-                    agents[agent] = agents[agent].max(epoch);
-                }
-                blocks.with(block, VectorClock::new(agents))
-            });
-            ReleaseClock(views.collect())
-        })
-    }
-}
 
 /// The clocks of a block.
 pub(crate) struct Clocks {

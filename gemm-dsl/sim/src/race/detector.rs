@@ -8,7 +8,7 @@
 //! kept by [`crate::race::access_history`].
 
 use super::check::{Check, Conflict};
-use super::clock::{BarrierClock, Clocks};
+use super::clock::Clocks;
 use super::shadow::{PAGE, PagedShadow, Shadow};
 use crate::error::{EarlierAccess, FaultKind};
 use crate::launch::Launch;
@@ -20,6 +20,7 @@ use crate::race::grid;
 use crate::race::grid::GridRace;
 use crate::race::model::{BULK, MATRIX, Model, Timeline, model_of};
 use crate::race::release_sequence::{AtomicAccess, BlockReleases};
+use crate::race::vector_clock::BarrierClock;
 use crate::region::{ElementId, Region};
 use gemm_dsl::ir::Space;
 use std::cell::RefCell;

@@ -8,9 +8,10 @@
 //!   current one or the one before, whenever the wait is executed: so a phase is over only when all are known to have
 //!   waited who wait for the one before.
 
-use super::clock::{BarrierClock, Clocks};
+use super::clock::Clocks;
 use crate::error::MbarrierFault;
 use crate::race::model::{BULK, Model, ORDINARY};
+use crate::race::vector_clock::BarrierClock;
 use gemm_dsl::ir::Mbarrier;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;

@@ -7,7 +7,8 @@
 //! What was left for all threads of the launch is kept with the word; what only those of a block may
 //! find is kept with the block, and goes when that has ended.
 
-use super::clock::{Clocks, PendingRelease};
+use super::clock::Clocks;
+use crate::race::vector_clock::PendingRelease;
 use crate::race::vector_clock::ReleaseClock;
 use crate::region::ElementId;
 use gemm_dsl::ir::{Order, Scope};

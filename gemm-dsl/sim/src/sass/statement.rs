@@ -3,8 +3,9 @@
 use super::Compiler;
 use super::cost::{self, SassClass, SassCost};
 use super::operation::Operation;
+use crate::lower::code::expr::Index;
 use crate::lower::code::{
-    Fragment, Index, MbarrierOp, Memory, Mma, Op, Slot, SlotKind, StoredValue, WgmmaSyncOp,
+    Fragment, MbarrierOp, Memory, Mma, Op, Slot, SlotKind, StoredValue, WgmmaSyncOp,
 };
 use crate::sass::polynomial::ValueId;
 use gemm_dsl::ir::Scope;

@@ -6,11 +6,12 @@
 //! fence of proxies.
 
 use crate::race::check::Check;
-use crate::race::clock::{BarrierClock, Clocks};
+use crate::race::clock::Clocks;
 use crate::race::model::{
     AcquireRule, AwaitRule, COPIES, MeetRule, Model, ORDINARY, Timeline, Track,
 };
 use crate::race::shadow::{PAGE, Shadow};
+use crate::race::vector_clock::BarrierClock;
 
 pub(super) const TIMELINES: [Timeline; 5] = [ORDINARY, COPIES, SOURCES, TARGETS, MATRIX];
 pub(super) const WAITS: [AwaitRule; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_MATRIX];

@@ -6,7 +6,7 @@ use super::super::lanes::{Lanes, WideLanes, blend, double, long, wide};
 use super::super::machine::{Machine, Registers};
 use super::super::memory::Quad;
 use super::{arithmetic, conversion};
-use crate::lower::code::{Convert, Number, Wide};
+use crate::lower::code::expr::{Convert, Number, Wide};
 use crate::mask::{WARP, lanes_of, mask_where};
 use crate::observe::{AccessKind, BoxedTrap, trap};
 use gemm_dsl::ir::Ty;
