@@ -17,7 +17,9 @@ use super::region::slots_of;
 use crate::lower::code::expr::{Lane, Lazy, Uniform};
 use crate::lower::code::{AsyncCopy, Code, Instr, LoopState, Op, Slots, StoredValue, Update};
 use enclosing_loops::EnclosingLoops;
-use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, Expr, Layout, Loop, Space, Stmt, Ty, Var};
+use gemm_dsl::ir::{
+    Access, Atomic, AtomicOp, BufferId, Expr, Guard, Layout, Loop, Space, Stmt, Ty, Var,
+};
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
@@ -214,19 +216,7 @@ impl<'k> Lowering<'_, 'k> {
             Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
                 self.set(*var, value);
             }
-            Stmt::Registers { buffer, zeroed } => {
-                if let Some((first, count, _)) = self.pointers[buffer.id] {
-                    self.emit(Op::Unset { first, count });
-                } else {
-                    let region = &self.launch.regions[buffer.id];
-                    let (first, count) = (region.base, region.len as u32 * slots_of(region.elem));
-                    self.emit(if *zeroed {
-                        Op::Zero { first, count }
-                    } else {
-                        Op::Forget { first, count }
-                    });
-                }
-            }
+            Stmt::Registers { buffer, zeroed } => self.registers(*buffer, *zeroed),
             Stmt::Choose { buffer, nth } => {
                 self.chosen[buffer.id] = Some(nth.clone());
                 let list = self.launch.kernel.memory_of(*buffer).id as u32;
@@ -244,24 +234,7 @@ impl<'k> Lowering<'_, 'k> {
                 let by = self.index(by);
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
-            Stmt::Store { target, value } => {
-                let value = self.value(target.ty(), value);
-                let place = self.memory(target);
-                if place.space != Space::Register {
-                    let shared = place.space == Space::Shared;
-                    self.cost.add(if shared { IrClass::SharedStore } else { IrClass::GlobalStore });
-                    self.code.stored[place.region as usize] = true;
-                    self.emit(Op::Store(Box::new((place, value))));
-                    return;
-                }
-                let op = match (self.element(&place), value) {
-                    (Some(slot), StoredValue::Lane(value)) => set_lane(slot, value),
-                    (Some(slot), StoredValue::Wide(value)) => Op::SetElement(slot, value),
-                    (Some(slot), StoredValue::Vector(value)) => Op::SetVector(slot, value),
-                    (None, value) => Op::StoreRegister(Box::new((place, value))),
-                };
-                self.emit(op);
-            }
+            Stmt::Store { target, value } => self.store(target, value),
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
             Stmt::Barrier(scope) => {
@@ -279,16 +252,7 @@ impl<'k> Lowering<'_, 'k> {
             }
             Stmt::Atomic(atomic) => self.atomic(atomic),
             Stmt::CopyAsync { target, source, guard } => {
-                let guard = guard.as_ref().map(|g| (self.pred(&g.cond), g.or_zero));
-                let (target_place, source_place) = (self.memory(target), self.memory(source));
-                self.code.stored[target.buffer.id] = true;
-                self.code.loaded[source_place.region as usize] = true;
-                self.cost.add(IrClass::Copy);
-                self.emit(Op::AsyncCopy(Box::new(AsyncCopy {
-                    target: target_place,
-                    source: source_place,
-                    guard,
-                })));
+                self.async_copy(target, source, guard.as_ref());
             }
             Stmt::LoadMatrix(load) => {
                 let (count, transposed) = (load.count, load.transposed);
@@ -311,23 +275,71 @@ impl<'k> Lowering<'_, 'k> {
                 self.cost.add(IrClass::Sync);
                 self.emit(Op::Commit);
             }
-            Stmt::CopyWait { pending } => {
-                let Ok(pending) = self.launch.kernel.eval_const(pending) else {
-                    unreachable!("verified: the groups in flight are a constant");
-                };
-                self.cost.add(IrClass::Sync);
-                // More than a number of 32 bits are never in flight.
-                self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
-            }
-            Stmt::Assume(cond) => {
-                let sites = self.code.sites.len();
-                let cond = self.pred(cond);
-                self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
-                self.cost = IrCost::default();
-                self.emit(Op::Assume(cond));
-            }
+            Stmt::CopyWait { pending } => self.copy_wait(pending),
+            Stmt::Assume(cond) => self.assume(cond),
             Stmt::Comment(_) => {}
         }
+    }
+
+    /// Declares a register array, or pointers.
+    fn registers(&mut self, buffer: BufferId, zeroed: bool) {
+        if let Some((first, count, _)) = self.pointers[buffer.id] {
+            self.emit(Op::Unset { first, count });
+        } else {
+            let region = &self.launch.regions[buffer.id];
+            let (first, count) = (region.base, region.len as u32 * slots_of(region.elem));
+            self.emit(if zeroed { Op::Zero { first, count } } else { Op::Forget { first, count } });
+        }
+    }
+
+    fn store(&mut self, target: &Access, value: &Expr) {
+        let value = self.value(target.ty(), value);
+        let place = self.memory(target);
+        if place.space != Space::Register {
+            let shared = place.space == Space::Shared;
+            self.cost.add(if shared { IrClass::SharedStore } else { IrClass::GlobalStore });
+            self.code.stored[place.region as usize] = true;
+            self.emit(Op::Store(Box::new((place, value))));
+            return;
+        }
+        let op = match (self.element(&place), value) {
+            (Some(slot), StoredValue::Lane(value)) => set_lane(slot, value),
+            (Some(slot), StoredValue::Wide(value)) => Op::SetElement(slot, value),
+            (Some(slot), StoredValue::Vector(value)) => Op::SetVector(slot, value),
+            (None, value) => Op::StoreRegister(Box::new((place, value))),
+        };
+        self.emit(op);
+    }
+
+    fn async_copy(&mut self, target: &Access, source: &Access, guard: Option<&Guard>) {
+        let guard = guard.map(|g| (self.pred(&g.cond), g.or_zero));
+        let (target_place, source_place) = (self.memory(target), self.memory(source));
+        self.code.stored[target.buffer.id] = true;
+        self.code.loaded[source_place.region as usize] = true;
+        self.cost.add(IrClass::Copy);
+        self.emit(Op::AsyncCopy(Box::new(AsyncCopy {
+            target: target_place,
+            source: source_place,
+            guard,
+        })));
+    }
+
+    fn copy_wait(&mut self, pending: &Expr) {
+        let Ok(pending) = self.launch.kernel.eval_const(pending) else {
+            unreachable!("verified: the groups in flight are a constant");
+        };
+        self.cost.add(IrClass::Sync);
+        // More than a number of 32 bits are never in flight.
+        self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
+    }
+
+    /// An assumption costs nothing.
+    fn assume(&mut self, cond: &Expr) {
+        let sites = self.code.sites.len();
+        let cond = self.pred(cond);
+        self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
+        self.cost = IrCost::default();
+        self.emit(Op::Assume(cond));
     }
 
     /// What is written to a place of a type.

@@ -133,56 +133,78 @@ impl Machine<'_> {
             }
             MbarrierOp::ArriveRemote(block, relaxed) => {
                 let blocks = self.distances(block, regs, mask)?;
-                for lane in lanes_of(mask) {
-                    let count = self.launch.cluster();
-                    if blocks[lane] >= count.into() {
-                        let (block, blocks) = (blocks[lane] as i64, count);
-                        return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
-                    }
-                    let rank = blocks[lane] as u32;
-                    let (slot, thread) = (self.slot_in(slots[lane], rank), first + lane);
-                    let phase = self.mbarriers.state(slot).phase;
-                    let clocks = &mut self.observers.race.clocks;
-                    let arrived = match rank == self.rank {
-                        true => {
-                            let arrival = Arrival { bytes: 0, relaxed: *relaxed };
-                            self.mbarriers.arrive(clocks, slot, thread, arrival)
-                        }
-                        false => self
-                            .mbarriers
-                            .arrive_from_other(clocks, slot, thread, self.stmt, *relaxed),
-                    };
-                    arrived.map_err(|wrong| self.wrong(lane, slot, wrong))?;
-                    self.did_at(slot, phase, |barrier| Action::Arrived { barrier, bytes: 0 });
-                }
+                self.arrive_remote(&slots, &blocks, *relaxed, mask)?;
             }
             MbarrierOp::Wait(parity) => {
                 let parity = self.distances(parity, regs, mask)?;
-                for lane in lanes_of(mask) {
-                    let clocks = &self.observers.race.clocks;
-                    let lacking =
-                        self.mbarriers.lacking(clocks, slots[lane], first + lane, parity[lane]);
-                    let lacking = lacking.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
-                    if lacking {
-                        let (slot, parity) = (slots[lane] as u32, parity[lane] as u32);
-                        return Ok(Some(AwaitedPhase { slot, parity }));
-                    }
-                }
-                let mut left = mask;
-                while left != 0 {
-                    let slot = slots[left.trailing_zeros() as usize];
-                    let same = lanes_of(left).filter(|&lane| slots[lane] == slot);
-                    let lanes = same.fold(0, |lanes, lane| lanes | 1 << lane);
-                    left &= !lanes;
-                    let threads: Vec<usize> = lanes_of(lanes).map(|lane| first + lane).collect();
-                    let race = &mut self.observers.race;
-                    let (clocks, model) = (&mut race.clocks, race.model);
-                    self.mbarriers.wait(clocks, model, slot, threads.into_iter());
-                    let now = self.mbarriers.state(slot).phase;
-                    let phase = i64::from(now) - 1;
-                    self.did_at(slot, now, |barrier| Action::Waited { barrier, phase });
-                }
+                return self.wait_for_phase(&slots, &parity, mask);
             }
+        }
+        Ok(None)
+    }
+
+    /// Arrives at barriers of blocks of the cluster.
+    fn arrive_remote(
+        &mut self,
+        slots: &[usize; WARP],
+        blocks: &[u64; WARP],
+        relaxed: bool,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        let first = self.warp as usize * WARP;
+        for lane in lanes_of(mask) {
+            let count = self.launch.cluster();
+            if blocks[lane] >= count.into() {
+                let (block, blocks) = (blocks[lane] as i64, count);
+                return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
+            }
+            let rank = blocks[lane] as u32;
+            let (slot, thread) = (self.slot_in(slots[lane], rank), first + lane);
+            let phase = self.mbarriers.state(slot).phase;
+            let clocks = &mut self.observers.race.clocks;
+            let arrived = match rank == self.rank {
+                true => {
+                    let arrival = Arrival { bytes: 0, relaxed: relaxed };
+                    self.mbarriers.arrive(clocks, slot, thread, arrival)
+                }
+                false => self.mbarriers.arrive_from_other(clocks, slot, thread, self.stmt, relaxed),
+            };
+            arrived.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+            self.did_at(slot, phase, |barrier| Action::Arrived { barrier, bytes: 0 });
+        }
+        Ok(())
+    }
+
+    /// Waits for the phases of barriers that the lanes mean by their parities: the first that is not over.
+    fn wait_for_phase(
+        &mut self,
+        slots: &[usize; WARP],
+        parity: &[u64; WARP],
+        mask: u32,
+    ) -> Result<Option<AwaitedPhase>, BoxedTrap> {
+        let first = self.warp as usize * WARP;
+        for lane in lanes_of(mask) {
+            let clocks = &self.observers.race.clocks;
+            let lacking = self.mbarriers.lacking(clocks, slots[lane], first + lane, parity[lane]);
+            let lacking = lacking.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+            if lacking {
+                let (slot, parity) = (slots[lane] as u32, parity[lane] as u32);
+                return Ok(Some(AwaitedPhase { slot, parity }));
+            }
+        }
+        let mut left = mask;
+        while left != 0 {
+            let slot = slots[left.trailing_zeros() as usize];
+            let same = lanes_of(left).filter(|&lane| slots[lane] == slot);
+            let lanes = same.fold(0, |lanes, lane| lanes | 1 << lane);
+            left &= !lanes;
+            let threads: Vec<usize> = lanes_of(lanes).map(|lane| first + lane).collect();
+            let race = &mut self.observers.race;
+            let (clocks, model) = (&mut race.clocks, race.model);
+            self.mbarriers.wait(clocks, model, slot, threads.into_iter());
+            let now = self.mbarriers.state(slot).phase;
+            let phase = i64::from(now) - 1;
+            self.did_at(slot, now, |barrier| Action::Waited { barrier, phase });
         }
         Ok(None)
     }

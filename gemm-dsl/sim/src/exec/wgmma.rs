@@ -111,7 +111,7 @@ impl Machine<'_> {
     }
 
     /// Notes that statements use an array of sums; `declared` says whether they are made anew.
-    pub(crate) fn touch(
+    pub(crate) fn use_accumulators(
         &self,
         array: u32,
         declared: bool,
