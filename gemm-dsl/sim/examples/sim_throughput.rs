@@ -1,6 +1,6 @@
 //! How fast the simulator is: thread-instructions per second and core.
 //!
-//! Run with `cargo run --release -p gemm-dsl --features sim --example sim_throughput`. Set
+//! Run with `cargo run --release -p gemm-sim --example sim_throughput`. Set
 //! `RAYON_NUM_THREADS=1` for the figure of one core.
 
 use gemm_dsl::ir::{

@@ -6,13 +6,13 @@
 //! statement.
 //!
 //! ```text
-//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──grid──► blocks in parallel, or
-//!                                                                      ──orders──► in several orders
+//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──schedule──► blocks in parallel, or
+//!                                                                            │         in several orders
 //!                                                                            │
-//!                          lanes ◄──eval── one warp until a barrier ◄──exec──┘
+//!                                     one warp until a barrier ◄────exec─────┘
 //!                                                 │ accesses, synchronisation
 //!                                                 ▼
-//!                                observers: init, race, traffic
+//!                            observers: race (races, init), counters (traffic)
 //! ```
 //!
 //! Invariants:

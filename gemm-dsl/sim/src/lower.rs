@@ -66,11 +66,11 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         numbers: statements.iter().zip(0..).map(|(stmt, n)| (ptr::from_ref(*stmt), n)).collect(),
         stmt: 0,
         cost: IrCost::default(),
-        vain: 0,
+        wasted: 0,
         sums: asynchronous::sums(kernel),
         nested: 0,
-        held: HashMap::new(),
-        around: EnclosingLoops::new(launch.watched.any()),
+        loop_states: HashMap::new(),
+        enclosing: EnclosingLoops::new(launch.watched.any()),
         code: Code {
             kernel,
             instrs: Vec::new(),
@@ -114,15 +114,15 @@ struct Lowering<'l, 'k> {
     /// What the site being lowered costs so far.
     cost: IrCost,
     /// What unrolling has done in vain.
-    vain: usize,
+    wasted: usize,
     /// For each buffer, whether matrix instructions of warpgroups change it.
     sums: Vec<bool>,
     /// How many loops of the code there are around what is lowered.
     nested: usize,
     /// What is part of a warp's state in the loops met so far.
-    held: HashMap<*const Loop, Arc<LoopState>>,
+    loop_states: HashMap<*const Loop, Arc<LoopState>>,
     /// The loops around what is lowered.
-    around: EnclosingLoops,
+    enclosing: EnclosingLoops,
     code: Code<'k>,
 }
 
@@ -162,32 +162,34 @@ impl<'k> Lowering<'_, 'k> {
     fn emit(&mut self, op: Op) -> u32 {
         let site = self.site();
         let stmt = self.stmt;
-        let rounds = self.around.number(&mut self.code.rounds);
+        let rounds = self.enclosing.number(&mut self.code.rounds);
         self.code.instrs.push(Instr { op, site, stmt, rounds });
         self.here() - 1
     }
 
     /// The slots of the variables that are part of a warp's state while it goes round in a loop.
-    fn held(&mut self, l: &Loop) -> Arc<LoopState> {
-        if let Some(held) = self.held.get(&ptr::from_ref(l)) {
-            return Arc::clone(held);
+    fn loop_state(&mut self, l: &Loop) -> Arc<LoopState> {
+        if let Some(loop_state) = self.loop_states.get(&ptr::from_ref(l)) {
+            return Arc::clone(loop_state);
         }
         let kernel = self.launch.kernel;
-        let mut held = LoopState::default();
+        let mut loop_state = LoopState::default();
         let matters = loop_state::in_loop(kernel.vars.len(), l);
         for (var, _) in matters.into_iter().enumerate().filter(|(_, matters)| *matters) {
             let place = self.places[var];
             match kernel.vars[var].ty {
-                Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var] => held.uniforms.push(place),
-                Ty::Bool => held.preds.push(place),
-                Ty::Vector(_) => held.lanes.extend(place..place + 4),
-                Ty::Scalar(elem) if elem.size() == 8 => held.wides.push(place),
-                Ty::Scalar(_) => held.lanes.push(place),
+                Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var] => {
+                    loop_state.uniforms.push(place)
+                }
+                Ty::Bool => loop_state.preds.push(place),
+                Ty::Vector(_) => loop_state.lanes.extend(place..place + 4),
+                Ty::Scalar(elem) if elem.size() == 8 => loop_state.wides.push(place),
+                Ty::Scalar(_) => loop_state.lanes.push(place),
             }
         }
-        let held = Arc::new(held);
-        self.held.insert(l, Arc::clone(&held));
-        held
+        let loop_state = Arc::new(loop_state);
+        self.loop_states.insert(l, Arc::clone(&loop_state));
+        loop_state
     }
 
     /// Sends an instruction that goes elsewhere to the next instruction.

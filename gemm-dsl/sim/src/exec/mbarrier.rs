@@ -277,7 +277,7 @@ impl Machine<'_> {
         let may = self.mbarriers.may_copy(clocks, slot, thread);
         may.map_err(|wrong| self.wrong(lane, slot, wrong))?;
         let elements = start..start + count as u32;
-        self.observers.race.bulk_write(self.warp, lane, to, elements.clone(), slot)?;
+        self.observers.race.tma_write(self.warp, lane, to, elements.clone(), slot)?;
         self.observers.init.write(to, elements);
         let index = at.last().copied().unwrap_or(0);
         let from_start = index * i64::from(size);

@@ -113,7 +113,7 @@ impl Warp {
         if let Some((instr, Op::Mbarrier(barrier))) = before.map(|i| (i, &i.op)) {
             let stmt = instr.stmt;
             if machine.recorder().is_some() {
-                machine.come(instr, &self.regs, self.mask, true);
+                machine.reach(instr, &self.regs, self.mask, true);
             }
             machine.stmt = stmt;
             if let Some(awaited) = machine.mbarrier(barrier, &self.regs, self.mask)? {
@@ -138,7 +138,7 @@ impl Warp {
         while let Some(instr) = code.instrs.get(self.pc) {
             *steps += 1;
             if machine.recorder().is_some() {
-                machine.come(instr, &self.regs, self.mask, false);
+                machine.reach(instr, &self.regs, self.mask, false);
             }
             machine.executes(instr.site, self.mask);
             machine.stmt = instr.stmt;
@@ -379,7 +379,7 @@ impl Warp {
     pub(crate) fn brief(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         (self.pc, self.mask).hash(&mut state);
-        let uniforms = code.state(self.pc).map_or(&[][..], |held| &held.uniforms);
+        let uniforms = code.loop_state(self.pc).map_or(&[][..], |loop_state| &loop_state.uniforms);
         uniforms.iter().for_each(|&slot| self.regs.uniforms[slot as usize].hash(&mut state));
         state.finish()
     }
@@ -388,15 +388,15 @@ impl Warp {
     pub(crate) fn state(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         self.frames.hash(&mut state);
-        let Some(held) = code.state(self.pc) else { return state.finish() };
+        let Some(loop_state) = code.loop_state(self.pc) else { return state.finish() };
         let (regs, arrays) = (&self.regs, &code.arrays);
-        for slot in (0..arrays.lanes).chain(held.lanes.iter().copied()) {
+        for slot in (0..arrays.lanes).chain(loop_state.lanes.iter().copied()) {
             (&regs.lanes[slot as usize].0, regs.ready[slot as usize]).hash(&mut state);
         }
-        for slot in (0..arrays.wides).chain(held.wides.iter().copied()) {
+        for slot in (0..arrays.wides).chain(loop_state.wides.iter().copied()) {
             regs.wides[slot as usize].hash(&mut state);
         }
-        held.preds.iter().for_each(|&slot| regs.preds[slot as usize].hash(&mut state));
+        loop_state.preds.iter().for_each(|&slot| regs.preds[slot as usize].hash(&mut state));
         state.finish()
     }
 }

@@ -315,7 +315,7 @@ pub(crate) struct LoopState {
 pub(crate) struct Loop {
     /// Its instructions.
     pub(crate) code: Range<usize>,
-    pub(crate) held: Arc<LoopState>,
+    pub(crate) loop_state: Arc<LoopState>,
 }
 
 /// A kernel, lowered for one launch.
@@ -377,8 +377,8 @@ impl Code<'_> {
     }
 
     /// What a warp goes round with that is at this instruction, if it is in a loop.
-    pub(crate) fn state(&self, pc: usize) -> Option<&LoopState> {
+    pub(crate) fn loop_state(&self, pc: usize) -> Option<&LoopState> {
         let at = self.loops.partition_point(|l| l.code.end <= pc);
-        self.loops.get(at).filter(|l| l.code.contains(&pc)).map(|l| &*l.held)
+        self.loops.get(at).filter(|l| l.code.contains(&pc)).map(|l| &*l.loop_state)
     }
 }

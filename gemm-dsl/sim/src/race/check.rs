@@ -62,7 +62,7 @@ impl<'a> Check<'a> {
         at: usize,
         width: u32,
     ) -> Result<(), Conflict> {
-        let seen = self.clocks.seen_by_all(self.warp, self.on);
+        let seen = self.clocks.acquired_by_all(self.warp, self.on);
         for offset in 0..width {
             let word = shadow.words[at + offset as usize];
             if word.epoch == 0 || seen.is_some_and(|seen| seen.covers(word.agent, word.epoch)) {

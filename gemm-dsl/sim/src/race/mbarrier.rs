@@ -10,7 +10,7 @@
 
 use super::clock::Clocks;
 use crate::error::MbarrierFault;
-use crate::race::model::{BULK, Model, ORDINARY};
+use crate::race::model::{Model, ORDINARY, TMA};
 use crate::race::vector_clock::BarrierClock;
 use gemm_dsl::ir::Mbarrier;
 use std::hash::{Hash, Hasher};
@@ -161,7 +161,7 @@ impl Mbarriers {
     fn shown(&self, clocks: &Clocks, slot: usize, thread: usize) -> Checked {
         let is_shown = self.objects[slot].made.as_ref().is_some_and(|made| {
             let Moment { agent, epoch } = made.by;
-            clocks.ordered(thread, BULK, agent as usize, epoch)
+            clocks.ordered(thread, TMA, agent as usize, epoch)
                 || made.shown.iter().any(|&then| is_known(clocks, thread, then))
         });
         if is_shown { Ok(()) } else { Err(MbarrierFault::NotShown) }
@@ -169,7 +169,7 @@ impl Mbarriers {
 
     /// How many phases of a barrier a thread knows to be over.
     fn known(clocks: &Clocks, slot: usize, thread: usize) -> u32 {
-        clocks.learnt(thread, clocks.agent(slot, BULK))
+        clocks.learnt(thread, clocks.agent(slot, TMA))
     }
 
     /// A thread arrives.
@@ -240,7 +240,7 @@ impl Mbarriers {
     /// after.
     pub(crate) fn carry(&mut self, clocks: &Clocks, slot: usize, thread: usize) {
         let over = (0..self.objects.len()).map(|of| {
-            let agent = clocks.agent(of, BULK);
+            let agent = clocks.agent(of, TMA);
             Moment { agent, epoch: clocks.learnt(thread, agent) }
         });
         let over: Vec<Moment> = over.filter(|moment| moment.epoch > 0).collect();
@@ -280,11 +280,11 @@ impl Mbarriers {
         object.complete = std::mem::take(&mut object.arrived);
         object.pending = made.expected;
         object.phase += 1;
-        object.complete.add(clocks.agent(slot, BULK), object.phase);
+        object.complete.add(clocks.agent(slot, TMA), object.phase);
         for Moment { agent, epoch } in object.carried.drain(..) {
             object.complete.add(agent, epoch);
         }
-        clocks.close(slot, BULK);
+        clocks.close(slot, TMA);
         self.completed += 1;
         Ok(())
     }

@@ -78,14 +78,14 @@ impl ReleaseSequences {
         &mut self,
         atomic: &AtomicAccess,
         clocks: &mut Clocks,
-        inside: &mut BlockReleases,
+        block_releases: &mut BlockReleases,
     ) {
         let AtomicAccess { at, block, thread, order, scope, wrote } = *atomic;
         let word = self.0.entry(at).or_default();
-        let fenced = &mut inside.fenced[thread];
+        let fenced = &mut block_releases.fenced[thread];
         let device = scope == Scope::Device;
         let continues = word.last.is_none_or(|(of, s)| of == block || device && s == Scope::Device);
-        let own = inside.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
+        let own = block_releases.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
         let own = own.map(|(_, left)| left);
         let global = word.left.as_ref().filter(|_| device);
         if let Some(found) = ReleaseClock::and(own, global).filter(|_| continues) {
@@ -115,15 +115,15 @@ impl ReleaseSequences {
         if releases(order) {
             leave(&clocks.release(block, thread), device);
         }
-        for (i, behind) in fenced.left.iter().enumerate() {
-            if let Some(behind) = behind {
-                leave(behind.left(block), device && i == 1);
+        for (i, pending_release) in fenced.left.iter().enumerate() {
+            if let Some(pending_release) = pending_release {
+                leave(pending_release.left(block), device && i == 1);
             }
         }
         if more.is_some() {
-            let own = inside.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
+            let own = block_releases.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
             let own = ReleaseClock::and(own.map(|(_, left)| left), more.as_ref());
-            own.into_iter().for_each(|own| _ = inside.left.insert(at, (word.breaks, own)));
+            own.into_iter().for_each(|own| _ = block_releases.left.insert(at, (word.breaks, own)));
         }
     }
 }
@@ -153,7 +153,7 @@ impl BlockReleases {
             if let Some(found) = fenced.found[device].take() {
                 clocks.acquire(block, thread, &found);
             }
-            fenced.left[device] = Some(clocks.behind(thread));
+            fenced.left[device] = Some(clocks.pending_release(thread));
             last = Some(thread);
         }
         last.into_iter().for_each(|thread| clocks.compare(thread..thread + 1));

@@ -87,7 +87,7 @@ pub(crate) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
-    let _alone = LaunchLock::wait(launch, code)?;
+    let _lock = LaunchLock::acquire(launch, code)?;
     let before = Snapshot::take(launch, code);
     let budget = Budget::new(options.instructions);
     let more = more(launch.blocks() as usize).iter().copied().map(BlockOrder::Shuffled);
@@ -147,12 +147,12 @@ struct Execution<'e, 'l> {
 
 impl<'l> Execution<'_, 'l> {
     fn run(&mut self, order: BlockOrder) -> Result<Profile, SimError> {
-        let words = Rc::new(RefCell::new(AccessHistory::default()));
+        let history = Rc::new(RefCell::new(AccessHistory::default()));
         let count = self.launch.blocks();
         let fitting = count.min(if order == BlockOrder::Interleaved { RESIDENT } else { 1 });
         let (mut fitting, mut to_come) = (fitting as usize, count - fitting);
         let resident = std::iter::repeat_with(|| {
-            let between = InterBlock::Synchronising(Rc::clone(&words));
+            let between = InterBlock::Synchronising(Rc::clone(&history));
             let mut block = Block::new(self.launch, self.code, between, self.budget);
             block.take(order.turns());
             block
@@ -196,7 +196,7 @@ impl<'l> Execution<'_, 'l> {
             }
         }
         for (region, written) in self.written.iter_mut().enumerate() {
-            words.borrow().written(region, |element| written[element as usize] = true);
+            history.borrow().written(region, |element| written[element as usize] = true);
         }
         let mut profile = Profile::default();
         resident.into_iter().for_each(|block| profile += &block.finish());

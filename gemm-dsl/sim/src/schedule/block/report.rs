@@ -37,7 +37,7 @@ impl Block<'_> {
             WarpState::Barrier(stmt) => Some((stmt, WaitReason::Block)),
             WarpState::Cluster(stmt) => Some((stmt, WaitReason::Cluster)),
             WarpState::Named { barrier, stmt } => {
-                let (arrived, expected) = self.named.count(barrier);
+                let (arrived, expected) = self.named_barriers.count(barrier);
                 let barrier = barrier % NAMES;
                 Some((stmt, WaitReason::Named { barrier, arrived, expected }))
             }
