@@ -1,16 +1,6 @@
-//! What is wrong with a spec. Every message of the grammar and of the plans is worded here.
+//! What is wrong with a spec. Messages stand beside the checks that use them.
 
-pub(crate) mod direct;
-pub(crate) mod kernel_table;
-pub(crate) mod matrix;
-pub(crate) mod name;
-pub(crate) mod reduce;
-pub(crate) mod resources;
-pub(crate) mod sgemm;
-pub(crate) mod syntax;
 pub(crate) mod table;
-pub(crate) mod tensor;
-pub(crate) mod value;
 
 use crate::ir::IrError;
 use std::fmt;

@@ -50,6 +50,7 @@ mod host;
 pub mod library;
 mod literal;
 mod lower;
+mod messages;
 mod parse;
 mod print;
 #[cfg(any(test, feature = "random"))]

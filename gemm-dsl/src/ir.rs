@@ -37,12 +37,12 @@
 //! happen before the write.
 //!
 //! **Memory.** An [`Access`] names a buffer and a *logical* index, one expression per dimension.
-//! The buffer's [`Layout`] alone says where that element lies: padding, transposition and pitch
+//! The buffer's [`BufferLayout`] alone says where that element lies: padding, transposition and pitch
 //! change no other code. A vector access covers the consecutive elements of 16 aligned bytes along the
 //! dimension in which elements are adjacent. An index outside the logical extents is an error even
 //! where it hits allocated memory. A pointer is an alias of a global buffer from a moving element on:
 //! an access through it is bounded by the allocation alone, of a list by that of the array that it was set
-//! into. Arrays of a list ([`Layout::Listed`]) may share memory: an element of both is one. Shared memory
+//! into. Arrays of a list ([`BufferLayout::Listed`]) may share memory: an element of both is one. Shared memory
 //! starts uninitialised, and so do register arrays unless their declaration says otherwise.
 //!
 //! **Ordering.** Accesses of two agents are ordered only through synchronisation: program order
@@ -67,13 +67,13 @@
 //! in one step; each thread that executes it does so by itself. The atomics of a word have one order,
 //! which agrees with all other order, and each reads what the one before it wrote. Its scope says for
 //! whom this holds: the threads of its block or of the launch. Of two atomics or fences of which one's
-//! scope lacks the other's thread, neither is ordered by the other. By itself, [`Order::Relaxed`], an
+//! scope lacks the other's thread, neither is ordered by the other. By itself, [`MemoryOrder::Relaxed`], an
 //! atomic orders no other access.
 //!
-//! * It *releases* if its order is [`Order::Release`] or [`Order::AcqRel`], and also if a fence precedes
+//! * It *releases* if its order is [`MemoryOrder::Release`] or [`MemoryOrder::AcqRel`], and also if a fence precedes
 //!   it in its thread: then what precedes the fence is released. A compare-and-exchange that fails
 //!   writes nothing and releases nothing, but is a write as far as races go.
-//! * It *acquires* if its order is [`Order::Acquire`] or [`Order::AcqRel`], and also if a fence follows it
+//! * It *acquires* if its order is [`MemoryOrder::Acquire`] or [`MemoryOrder::AcqRel`], and also if a fence follows it
 //!   in its thread: then it is for what follows the fence.
 //! * What was released is ordered before what acquires it: an atomic that reads what the releasing one
 //!   wrote, or what later atomics have made of it. As every atomic reads what it replaces, each
@@ -133,15 +133,15 @@
 //!
 //! **Fences.** A [`Stmt::Fence`] is no access and orders nothing by itself, only with the atomics before
 //! and behind it, as above: for that its own scope counts as well as theirs. Those that are
-//! [`Order::SeqCst`] have one order besides: an atomic behind the later one sees what atomics before the
+//! [`MemoryOrder::SeqCst`] have one order besides: an atomic behind the later one sees what atomics before the
 //! earlier one wrote. No other access is ordered by that, and the simulator cannot tell a kernel that lacks
 //! it: its memory has one order for all, in which every fence is as strong.
 
 mod build;
 pub mod contract;
+mod eval;
 mod expr;
 mod function;
-mod host;
 mod layout;
 mod mbarrier;
 mod names;
@@ -155,10 +155,10 @@ mod wgmma;
 
 pub use build::{For, KernelBuilder};
 pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
+pub use eval::{HostError, Scalars};
 pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
 pub use function::{Function, FunctionId};
-pub use host::{HostError, Scalars};
-pub use layout::{Buffer, Layout, Space, Swizzle};
+pub use layout::{Buffer, BufferLayout, Space, Swizzle};
 pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp, MbarrierRef, ProxyFence};
 #[cfg(test)]
 pub(crate) use names::is_free;
@@ -166,7 +166,8 @@ pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
 pub use stmt::{
-    Atomic, AtomicOp, Change, Guard, LoadMatrix, Loop, Mma, Order, PointerRef, Scope, Stmt, Unroll,
+    Atomic, AtomicOp, Change, Guard, LoadMatrix, Loop, MemoryOrder, Mma, PointerRef, Scope, Stmt,
+    Unroll,
 };
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
 pub use types::{Elem, Ty, VECTOR_BYTES};
@@ -325,7 +326,7 @@ impl Kernel {
     /// list that an array was chosen of.
     pub fn memory_of(&self, buffer: BufferId) -> BufferId {
         match self.buffers.get(buffer.id).map(|b| &b.layout) {
-            Some(Layout::Pointer { into: of } | Layout::OfList { list: of, .. }) => {
+            Some(BufferLayout::Pointer { into: of } | BufferLayout::OfList { list: of, .. }) => {
                 self.memory_of(*of)
             }
             _ => buffer,

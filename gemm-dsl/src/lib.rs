@@ -154,13 +154,22 @@ impl SgemmSpec {
     /// `arith: f32` has no planes.
     pub fn planes_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {
         if arith == Arith::F32 {
-            return Err(SpecErrors::of([error::tensor::no_planes()]));
+            return Err(SpecErrors::of([no_planes()]));
         }
         let tile = Tile::new(64, 8, 32);
         let spec = Self::default().tile(tile).arith(arith).mma(Instruction::Wgmma).pitched(true);
         let layout = if by_column { Layout::Nt } else { Layout::Nn };
         Ok(lower::planes_of_b(&spec.layout(layout).plan()?)?)
     }
+}
+
+fn no_planes() -> SpecError {
+    SpecError::at_value(
+        &["arith"],
+        "`arith: f32` takes A and B as they are, and has no planes; prepare them for another arithmetic, or give the \
+         matrix itself"
+            .to_owned(),
+    )
 }
 
 impl Family for SgemmSpec {

@@ -10,6 +10,7 @@
 
 mod calls;
 mod entries;
+mod messages;
 mod parts;
 mod stream;
 mod table;
@@ -19,12 +20,12 @@ mod text;
 mod token;
 mod value;
 
-use crate::error::syntax::{self as error, Meant};
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use crate::expr::{Closure, Environment};
 use crate::plan::Checked;
 use crate::spec::{Datum, FAMILIES, Key, Kind, ReduceSpec, SgemmSpec};
 use entries::{Entry, Found};
+use messages::Meant;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::str::FromStr;
@@ -132,7 +133,7 @@ fn checked_part<S: Checked>(
     let more = reader.more + faults.len().saturating_sub(MAX_FAULTS);
     if more > 0 {
         faults.truncate(MAX_FAULTS);
-        faults.push((error::too_many(more), None));
+        faults.push((messages::too_many(more), None));
     }
     let Reader { spec, given, misread, meant, .. } = reader;
     let is_unread = |name: &&str| S::key(name).is_some_and(|key| (key.text)(&spec).is_none());
@@ -195,7 +196,7 @@ impl<'t, S: Checked> Reader<'t, S> {
                 Kind::Closure(_) => (key.text)(&self.spec).map(|text| clip(&text)),
                 _ => Some(first.value_text()),
             };
-            let fault = error::duplicate(key.name, &text.unwrap_or_default());
+            let fault = messages::duplicate(key.name, &text.unwrap_or_default());
             self.fault(fault, entry.key.span());
             return;
         }
@@ -205,7 +206,7 @@ impl<'t, S: Checked> Reader<'t, S> {
             match datum(key, &entry) {
                 Ok(datum) => {
                     if !(key.set)(&mut self.spec, &datum) {
-                        let fault = error::wrong_kind(key.name, key.kind, &entry.value_text());
+                        let fault = messages::wrong_kind(key.name, key.kind, &entry.value_text());
                         self.fault(fault, entry.value_span());
                     }
                 }
@@ -255,7 +256,7 @@ impl<'t, S: Checked> Reader<'t, S> {
         if let Meant::Key(key) | Meant::Renamed(key) | Meant::Word(key, _) = meant {
             self.meant.push(key);
         }
-        self.fault(error::unknown_key(&name, &meant, S::MACRO, &keys), entry.key.span());
+        self.fault(messages::unknown_key(&name, &meant, S::MACRO, &keys), entry.key.span());
     }
 
     fn add_plan_faults(&mut self, errors: &SpecErrors) {
@@ -275,9 +276,9 @@ impl<'t, S: Checked> Reader<'t, S> {
 
 fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
     match (key.kind, entry.value.filter(|value| !value.is_empty())) {
-        (Kind::Flag, _) if entry.value.is_some() => Err(vec![error::flag_with_value(key.name)]),
+        (Kind::Flag, _) if entry.value.is_some() => Err(vec![messages::flag_with_value(key.name)]),
         (Kind::Flag, _) => Ok(Datum::Flag),
-        (kind, None) => Err(vec![error::missing_value(key.name, kind)]),
+        (kind, None) => Err(vec![messages::missing_value(key.name, kind)]),
         (kind, Some(tokens)) => value::read(key.name, kind, tokens),
     }
 }

@@ -2,6 +2,7 @@
 //! whoever holds one need not check again: what makes one asks for `Passed`.
 
 mod decision;
+mod messages;
 mod reduce;
 mod sgemm;
 #[cfg(test)]
@@ -33,7 +34,7 @@ macro_rules! facts {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
             $($field: $ty,)*
-            $($(pub(super) $decided: Decided<$decided_ty>,)*)?
+            $($(pub(in crate::plan) $decided: Decided<$decided_ty>,)*)?
         }
 
         impl $name {
@@ -117,11 +118,11 @@ pub(crate) struct Passed(());
 fn check_name(name: Option<&str>, faults: &mut Faults) {
     let Some(name) = name else { return };
     if !ir::is_identifier(name) {
-        faults.0.push(error::name::not_an_identifier(name));
+        faults.0.push(messages::not_an_identifier(name));
     } else if name.bytes().all(|b| b == b'_') {
-        faults.0.push(error::name::no_letter(name));
+        faults.0.push(messages::no_letter(name));
     } else if name.len() > ir::MAX_NAME {
-        faults.0.push(error::name::too_long(name, ir::MAX_NAME));
+        faults.0.push(messages::too_long(name, ir::MAX_NAME));
     }
 }
 

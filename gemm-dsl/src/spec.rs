@@ -19,6 +19,7 @@
 mod arith;
 mod epilogue;
 mod expression;
+mod factor;
 mod reduce;
 mod sgemm;
 mod sizes;
@@ -28,6 +29,7 @@ pub use arith::{Accuracy, Arith};
 pub(crate) use epilogue::Named;
 pub use epilogue::{Along, Epilogue, SgemmOperand, Slot};
 pub use expression::{Finish, Fold, Identity, Map};
+pub use factor::Factor;
 pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };

@@ -17,7 +17,7 @@ use crate::launched::Counted;
 use crate::program::{Loadable, Made};
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::ir::contract::Stretch;
+use gemm_dsl::ir::contract::Region;
 use gemm_sim::Element;
 use std::ops::Range;
 
@@ -122,7 +122,7 @@ pub(crate) struct Listed<B: Backend> {
     pub(crate) arrays: Vec<B::Address>,
     pub(crate) pointers: B::Pointers,
     /// The same, as contracts ask for them.
-    pub(crate) stretches: Vec<Stretch>,
+    pub(crate) stretches: Vec<Region>,
     /// The memory of all of them, [`united`](gemm_dsl::ir::contract::united).
     pub(crate) memory: Vec<Range<u64>>,
 }

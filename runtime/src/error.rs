@@ -1,7 +1,7 @@
 //! Everything that can go wrong, each with the argument, its value, what was needed and a remedy.
 
 use gemm_dsl::error::SpecErrors;
-use gemm_dsl::ir::contract::Unmet;
+use gemm_dsl::ir::contract::ContractError;
 use gemm_dsl::ir::{Extent, HostError, IrError};
 use gemm_dsl::spec::Over;
 use gemm_sim::SimError;
@@ -233,7 +233,7 @@ pub enum Error {
     },
     /// The arguments do not meet the kernel's contract.
     #[error(transparent)]
-    Unmet(Box<Unmet>),
+    Unmet(Box<ContractError>),
     /// The type of a kernel does not list the operands of its spec.
     #[error("{}", kernel_type(line, operands, (needed, found), by_name))]
     KernelType {

@@ -12,7 +12,7 @@ use crate::launched::Counted;
 use crate::launched::{Launched, Ran, Took};
 use crate::program::Prepared;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::contract::{self, Array, Axis, Call, Given, Parameter, Stretch, meet};
+use gemm_dsl::ir::contract::{self, Arguments, Array, Axis, Call, Parameter, Region, meet};
 use gemm_dsl::ir::program::{Fill, KernelId, Known, Launch, Slot, Temp};
 use gemm_dsl::ir::{Extent, VerifiedProgram};
 use std::ops::Range;
@@ -208,7 +208,7 @@ impl<'a, B: Backend> Run<'a, B> {
             arrays.push((*operand, self.array(*slot)?));
         }
         let arguments = self.known.arguments();
-        let given = Given { extents: &extents, arguments, arrays: &arrays };
+        let given = Arguments { extents: &extents, arguments, arrays: &arrays };
         let mut unmet = None;
         for &id in &launch.choose {
             match self.program.kernel(id).kernel.contract().bind(&given) {
@@ -238,7 +238,7 @@ impl<'a, B: Backend> Run<'a, B> {
                 let bound = self.bound(slot)?;
                 let place = match &bound.place {
                     Place::One { address, len } => {
-                        contract::Place::One(Stretch { address: address.bytes(), len: *len })
+                        contract::Place::One(Region { address: address.bytes(), len: *len })
                     }
                     Place::List(list) => contract::Place::List(&list.stretches),
                 };
@@ -253,7 +253,7 @@ impl<'a, B: Backend> Run<'a, B> {
             Slot::Temp(n) => {
                 let Temporary { len, axes, .. } = &self.temps[n];
                 let Temp { name, elem, .. } = self.program.program.temps[n];
-                let place = contract::Place::One(Stretch { address: 0, len: *len });
+                let place = contract::Place::One(Region { address: 0, len: *len });
                 Array { name, elem, place, axes: Some(axes) }
             }
         })

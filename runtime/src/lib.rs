@@ -98,7 +98,7 @@ pub use cudarc;
 pub use device::Device;
 pub use error::{Error, Owner, Result};
 pub use gemm_dsl::error::Excerpt;
-pub use gemm_dsl::ir::contract::{Between, Need, Subject, Unmet};
+pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};

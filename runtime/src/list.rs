@@ -9,7 +9,7 @@ use crate::operand::{self, Arrays, Exclusive, Input, Output, Resolved, Shared, i
 use crate::shape::{Batch, Shape};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use cudarc::driver::{CudaView, CudaViewMut};
-use gemm_dsl::ir::contract::{Stretch, united};
+use gemm_dsl::ir::contract::{Region, united};
 use gemm_sim::Element;
 use std::fmt;
 use std::marker::PhantomData;
@@ -216,7 +216,7 @@ fn list<T: Element, B: Keeps>(
     let span = shape.span() as u64;
     let memory = united(places.iter().map(|(address, _)| address.range(span)).collect());
     let stretch =
-        |(address, len): &(B::Address, u64)| Stretch { address: address.bytes(), len: *len };
+        |(address, len): &(B::Address, u64)| Region { address: address.bytes(), len: *len };
     let stretches = places.iter().map(stretch).collect();
     let arrays: Vec<B::Address> = places.into_iter().map(|(address, _)| address).collect();
     let pointers = on.backend.pointers(&arrays)?;

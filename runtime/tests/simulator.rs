@@ -195,8 +195,8 @@ fn debug_shows_the_remedy() {
 /// Whoever holds an error can say what it is made of.
 #[test]
 fn the_parts_of_an_error_have_names_here() {
-    use gemm_runtime::{Excerpt, Extent, Need, Subject, Unmet, fault};
-    let parts = |unmet: Unmet| -> (Subject, Need) { (unmet.subject, unmet.need) };
+    use gemm_runtime::{ContractError, Excerpt, Extent, Need, Subject, fault};
+    let parts = |unmet: ContractError| -> (Subject, Need) { (unmet.subject, unmet.need) };
     let device = Device::simulator();
     let kernel = gemm_runtime::sgemm_kernel!(tile: 16x16x8, thread: 4x4, bounds: aligned);
     let Err(Error::Unmet(unmet)) = kernel.run(&device, &[0.0; 48], &[0.0; 48], (16, 16, 3)) else {

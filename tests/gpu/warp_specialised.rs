@@ -2,7 +2,7 @@
 
 use crate::trial;
 use gemm_dsl::cuda;
-use gemm_dsl::ir::contract::{Array, Place, Stretch};
+use gemm_dsl::ir::contract::{Array, Place, Region};
 use gemm_dsl::ir::{Elem, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Format;
 use gemm_runtime::compile::{self, Options};
@@ -103,7 +103,7 @@ fn launched(
         .zip(addresses)
         .map(|((array, held), address)| {
             let len = held.len() as u64 / u64::from(array.elem.size());
-            let place = Place::One(Stretch { address, len });
+            let place = Place::One(Region { address, len });
             Array { name: &array.name, elem: array.elem, place, axes: None }
         })
         .collect();

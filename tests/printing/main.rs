@@ -11,8 +11,8 @@ mod trees;
 use c::Value;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{
-    Access, AtomicOp, BinaryOp, Elem, Expr, Geometry, Integer, KernelBuilder, Layout, Operand,
-    Order, Scope, Space, Stmt, Ty, VerifiedKernel,
+    Access, AtomicOp, BinaryOp, BufferLayout, Elem, Expr, Geometry, Integer, KernelBuilder,
+    MemoryOrder, Operand, Scope, Space, Stmt, Ty, VerifiedKernel,
 };
 use proptest::prelude::*;
 use sync::Statement;
@@ -90,12 +90,12 @@ proptest! {
     fn an_atomic_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, wide: bool, shared: bool, old: bool,
         op in 0..5usize, order in 0..4usize, block: bool) {
         let (elem, ty) = if wide { (Elem::U64, Ty::U64) } else { (Elem::I32, Ty::I32) };
-        let order = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel][order];
+        let order = [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel][order];
         let scope = if block { Scope::Block } else { Scope::Device };
         let kernel = kernel(|k, trees| {
             let words = k.global("words", elem, Operand::Temp(0));
             k.shape(words, [64.into()], [1.into()]);
-            let held = k.shared("held", elem, [64.into()], Layout::row_major(1), "");
+            let held = k.shared("held", elem, [64.into()], BufferLayout::row_major(1), "");
             let index = trees.tree(seed, Ty::I32, depth);
             let target = Access::new(if shared { held } else { words }, [index]);
             let expected = trees.tree(seed ^ 1, ty, depth);
@@ -118,7 +118,7 @@ proptest! {
         let (array, space) = if shared { ("held", Space::Shared) } else { ("words", Space::Global) };
         prop_assert_eq!(read.array, array);
         // CUDA's own functions take any address, ours say which space it lies in.
-        prop_assert_eq!(read.space, (order != Order::Relaxed).then_some(space));
+        prop_assert_eq!(read.space, (order != MemoryOrder::Relaxed).then_some(space));
         prop_assert!(matches!((wide, read.cast), (_, None) | (true, Some("unsigned long long"))));
         let name = if wide { "size_t" } else { "int" };
         prop_assert_eq!(read.old, old.then_some((name, "old")));
@@ -150,7 +150,7 @@ fn fences_and_barriers_are_printed_as_they_are_meant() {
         read(Stmt::Barrier(scope), Statement::Barrier(scope));
     }
     for scope in [Scope::Block, Scope::Device] {
-        for order in [Order::AcqRel, Order::SeqCst] {
+        for order in [MemoryOrder::AcqRel, MemoryOrder::SeqCst] {
             read(Stmt::Fence { order, scope }, Statement::Fence(order, scope));
         }
     }

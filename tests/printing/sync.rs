@@ -1,13 +1,13 @@
 //! A reader of the statements that synchronise: what their text says, found without the printer.
 
-use gemm_dsl::ir::{Order, Scope, Space};
+use gemm_dsl::ir::{MemoryOrder, Scope, Space};
 
 /// What a statement says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement<'t> {
     Barrier(Scope),
     Named { id: &'t str, threads: &'t str, wait: bool },
-    Fence(Order, Scope),
+    Fence(MemoryOrder, Scope),
     Atomic(Atomic<'t>),
 }
 
@@ -17,7 +17,7 @@ pub struct Atomic<'t> {
     /// Type and name of the variable that it declares.
     pub old: Option<(&'t str, &'t str)>,
     pub op: &'static str,
-    pub order: Order,
+    pub order: MemoryOrder,
     pub scope: Scope,
     /// Where the word lies, if the function says so.
     pub space: Option<Space>,
@@ -48,10 +48,10 @@ pub fn read(line: &str) -> Result<Statement<'_>, String> {
     let statement = match (function, &args[..]) {
         ("__syncwarp", []) => Statement::Barrier(Scope::Warp),
         ("__syncthreads", []) => Statement::Barrier(Scope::Block),
-        ("__threadfence", []) => Statement::Fence(Order::SeqCst, Scope::Device),
-        ("__threadfence_block", []) => Statement::Fence(Order::SeqCst, Scope::Block),
-        ("fence_acq_rel", []) => Statement::Fence(Order::AcqRel, Scope::Device),
-        ("fence_acq_rel_block", []) => Statement::Fence(Order::AcqRel, Scope::Block),
+        ("__threadfence", []) => Statement::Fence(MemoryOrder::SeqCst, Scope::Device),
+        ("__threadfence_block", []) => Statement::Fence(MemoryOrder::SeqCst, Scope::Block),
+        ("fence_acq_rel", []) => Statement::Fence(MemoryOrder::AcqRel, Scope::Device),
+        ("fence_acq_rel_block", []) => Statement::Fence(MemoryOrder::AcqRel, Scope::Block),
         ("named_barrier", [id, threads]) => Statement::Named { id, threads, wait: true },
         ("named_arrive", [id, threads]) => Statement::Named { id, threads, wait: false },
         (_, [place, operands @ ..]) => {
@@ -94,7 +94,7 @@ fn arguments(text: &str) -> Vec<&str> {
 }
 
 /// The operation, order, scope and space that the name of a function says.
-fn operation(function: &str) -> Option<(&'static str, Order, Scope, Option<Space>)> {
+fn operation(function: &str) -> Option<(&'static str, MemoryOrder, Scope, Option<Space>)> {
     let cuda = [
         ("atomicAdd", "add"),
         ("atomicMin", "min"),
@@ -104,8 +104,8 @@ fn operation(function: &str) -> Option<(&'static str, Order, Scope, Option<Space
     ];
     for (name, op) in cuda {
         match function.strip_prefix(name) {
-            Some("") => return Some((op, Order::Relaxed, Scope::Device, None)),
-            Some("_block") => return Some((op, Order::Relaxed, Scope::Block, None)),
+            Some("") => return Some((op, MemoryOrder::Relaxed, Scope::Device, None)),
+            Some("_block") => return Some((op, MemoryOrder::Relaxed, Scope::Block, None)),
             _ => {}
         }
     }
@@ -118,8 +118,11 @@ fn operation(function: &str) -> Option<(&'static str, Order, Scope, Option<Space
         Some(name) => (name, Scope::Block),
         None => (name, Scope::Device),
     };
-    let orders =
-        [("_acquire", Order::Acquire), ("_release", Order::Release), ("_acq_rel", Order::AcqRel)];
+    let orders = [
+        ("_acquire", MemoryOrder::Acquire),
+        ("_release", MemoryOrder::Release),
+        ("_acq_rel", MemoryOrder::AcqRel),
+    ];
     let (name, order) =
         orders.into_iter().find_map(|(end, order)| Some((name.strip_suffix(end)?, order)))?;
     let op = cuda.into_iter().find_map(|(_, op)| (op == name).then_some(op))?;

@@ -2,7 +2,8 @@
 
 use gemm_dsl::Family;
 use gemm_dsl::ir::{
-    Atomic, AtomicOp, Expr, Kernel, Loop, Order, Scope, Stmt, Var, VerifiedKernel, VerifiedProgram,
+    Atomic, AtomicOp, Expr, Kernel, Loop, MemoryOrder, Scope, Stmt, Var, VerifiedKernel,
+    VerifiedProgram,
 };
 use gemm_reference::product::Size;
 use gemm_sim::{Buffer, Counters, FaultKind, SimError};
@@ -73,7 +74,11 @@ pub fn with_weaker_wait(kernel: &VerifiedKernel, n: usize) -> Option<VerifiedKer
 }
 
 /// With this order, and so much to add, in the atomic additions.
-pub fn with_ticket(kernel: &VerifiedKernel, ordered: Order, add: u32) -> Option<VerifiedKernel> {
+pub fn with_ticket(
+    kernel: &VerifiedKernel,
+    ordered: MemoryOrder,
+    add: u32,
+) -> Option<VerifiedKernel> {
     let is_add = |stmt: &Stmt| matches!(stmt, Stmt::Atomic(Atomic { op: AtomicOp::Add, .. }));
     changed(kernel, 0, is_add, |stmt, _| {
         if let Stmt::Atomic(Atomic { order, value, .. }) = stmt {
@@ -164,7 +169,7 @@ pub enum Shown {
     Race,
     Uninitialised,
     /// The order of blocks or of threads has a say in the result.
-    Order,
+    MemoryOrder,
     /// Tickets are not as they were.
     NotKept,
     /// A wrong result.
@@ -182,7 +187,7 @@ impl Shown {
                 FaultKind::Uninitialised { .. } => Self::Uninitialised,
                 other => Self::Otherwise(other.to_string()),
             },
-            SimError::OrderDependent { .. } | SimError::TurnDependent { .. } => Self::Order,
+            SimError::OrderDependent { .. } | SimError::TurnDependent { .. } => Self::MemoryOrder,
             other => Self::Otherwise(other.to_string()),
         }
     }

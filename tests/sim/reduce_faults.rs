@@ -3,7 +3,7 @@
 
 use crate::plant::*;
 use gemm_dsl::Family;
-use gemm_dsl::ir::{Order, Scope, VerifiedProgram};
+use gemm_dsl::ir::{MemoryOrder, Scope, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_reference::fold::Number;
 use gemm_tests::fold::lying::Lying;
@@ -79,7 +79,7 @@ fn every_block_barrier_is_needed() {
 fn a_ticket_orders_what_blocks_have_left() {
     for line in SPEAKING {
         let (case, program) = sound(line);
-        for order in [Order::Relaxed, Order::Acquire, Order::Release] {
+        for order in [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release] {
             let weak = planted(&program, |kernel| with_ticket(kernel, order, 1));
             let found = shown(&case, &weak.expect("a ticket"));
             assert_eq!(found, Shown::Race, "`{line}`, {order:?}");
@@ -103,7 +103,7 @@ fn a_block_that_does_not_wait_for_all_is_noticed() {
     let of_three = |line: &&str| line.contains("blocks: 3") || line.contains("run: 256");
     for line in SPEAKING.into_iter().filter(of_three) {
         let (case, program) = sound(line);
-        let early = planted(&program, |kernel| with_ticket(kernel, Order::AcqRel, 2));
+        let early = planted(&program, |kernel| with_ticket(kernel, MemoryOrder::AcqRel, 2));
         let found = shown(&case, &early.expect("a ticket"));
         assert!(matches!(found, Shown::Race | Shown::Uninitialised), "`{line}`: {found:?}");
     }

@@ -1,7 +1,7 @@
 //! How many elements a reduction with indices or counts of 32 bits may have: contracts say it without them.
 
 use gemm_dsl::Family;
-use gemm_dsl::ir::contract::{Array, Axis, Given, Need, Place, Stretch, Subject, Unmet};
+use gemm_dsl::ir::contract::{Arguments, Array, Axis, ContractError, Need, Place, Region, Subject};
 use gemm_dsl::ir::program::Slot;
 use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
@@ -26,13 +26,16 @@ const LINES: &[&str] = &[
 ];
 
 /// What the first launch says that refuses one result of so many elements.
-fn launch(spec: &ReduceSpec, length: u64) -> Result<(), Unmet> {
+fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
     let program = spec.program().unwrap_or_else(|error| panic!("`{spec}`: {error}"));
     bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
 }
 
 /// What the first launch of a program says that refuses a problem, whose arrays lie packed where nobody looks.
-pub fn bound(program: &VerifiedProgram, count: impl Fn(&Extent) -> u64) -> Result<(), Unmet> {
+pub fn bound(
+    program: &VerifiedProgram,
+    count: impl Fn(&Extent) -> u64,
+) -> Result<(), ContractError> {
     let problem: Vec<u64> = program.extents.iter().map(count).collect();
     let known = program.known(&problem).expect("numbers of 64 bits");
     let value = |expr: &Expr| program.eval(expr, &known).expect("numbers of 64 bits");
@@ -49,7 +52,7 @@ pub fn bound(program: &VerifiedProgram, count: impl Fn(&Extent) -> u64) -> Resul
                 axes.insert(0, Axis { extent, stride: len });
                 len *= extent;
             }
-            let stretch = Stretch { address: (nth as u64) << 48, len };
+            let stretch = Region { address: (nth as u64) << 48, len };
             lying.push((*operand, elem, Place::One(stretch), axes));
         }
         let arrays = lying.iter().map(|(operand, elem, place, axes)| {
@@ -58,7 +61,7 @@ pub fn bound(program: &VerifiedProgram, count: impl Fn(&Extent) -> u64) -> Resul
         let arrays: Vec<_> = arrays.collect();
         let extents = launch.extents.iter().map(|(extent, expr)| (*extent, value(expr)));
         let extents: Vec<_> = extents.collect();
-        let given = Given { extents: &extents, arguments: &[], arrays: &arrays };
+        let given = Arguments { extents: &extents, arguments: &[], arrays: &arrays };
         for id in &launch.choose {
             program.kernel(*id).contract().bind(&given)?;
         }

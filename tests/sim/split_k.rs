@@ -1,7 +1,7 @@
 //! Terms of a tile that several blocks sum: what makes one of them add what all have left is needed.
 
 use crate::plant::*;
-use gemm_dsl::ir::{Elem, Expr, Order, Scope, VerifiedKernel};
+use gemm_dsl::ir::{Elem, Expr, MemoryOrder, Scope, VerifiedKernel};
 use gemm_dsl::spec::{SgemmSpec, Split};
 use gemm_reference::product::Size;
 use gemm_sim::Buffer;
@@ -160,15 +160,16 @@ fn tickets_order_what_ranges_leave_and_are_put_back() {
     for (line, _) in LINES {
         let spec = spec(line);
         let sound = kernel(&spec);
-        for order in [Order::Relaxed, Order::Acquire, Order::Release] {
+        for order in [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release] {
             let weak = with_ticket(&sound, order, 1).expect("a ticket");
             assert_eq!(shown(&spec, &weak), Shown::Race, "`{line}`, {order:?}");
         }
         let forgotten = without_store(&sound, "tickets", 0).expect("a reset");
         assert_eq!(shown(&spec, &forgotten), Shown::NotKept, "{line}");
-        let early = with_ticket(&sound, Order::AcqRel, 2).expect("a ticket");
+        let early = with_ticket(&sound, MemoryOrder::AcqRel, 2).expect("a ticket");
         let found = shown(&spec, &early);
-        let told = [Shown::Race, Shown::Uninitialised, Shown::Order, Shown::NotKept, Shown::Wrong];
+        let told =
+            [Shown::Race, Shown::Uninitialised, Shown::MemoryOrder, Shown::NotKept, Shown::Wrong];
         assert!(told.contains(&found), "`{line}` that does not wait: {found:?}");
         let fewer = with_other_end(&sound, "other", -2).expect("the other ranges");
         assert_eq!(shown(&spec, &fewer), Shown::Wrong, "{line}");
@@ -221,7 +222,7 @@ fn a_block_that_has_a_whole_tile_stores_at_once() {
             }
         }
         let found = shown(&spec, &always);
-        let told = [Shown::Race, Shown::Order, Shown::Wrong];
+        let told = [Shown::Race, Shown::MemoryOrder, Shown::Wrong];
         assert!(told.contains(&found), "`{line}` that stores its part: {found:?}");
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::random::Random;
 use gemm_dsl::ir::{
-    Access, Change, Elem, Expr, For, Geometry, KernelBuilder, Layout, Operand, ProxyFence, Special,
-    TensorMap, TensorSwizzle, VerifiedKernel,
+    Access, BufferLayout, Change, Elem, Expr, For, Geometry, KernelBuilder, Operand, ProxyFence,
+    Special, TensorMap, TensorSwizzle, VerifiedKernel,
 };
 use gemm_sim::{Buffer, Counters, SimError};
 
@@ -82,7 +82,8 @@ impl Boxes {
         let grid = [Expr::U64(COUNT as u64), Expr::U64(1), Expr::U64(1)];
         k.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: 1 });
         let order = (0..rank).collect();
-        let layout = Layout::Array { order, pad: 0.into(), swizzle: self.swizzle.layout(elem) };
+        let layout =
+            BufferLayout::Array { order, pad: 0.into(), swizzle: self.swizzle.layout(elem) };
         let dims = self.tile.iter().copied().map(Expr::I32);
         let held = k.shared("held", elem, dims, layout, "a box");
         let come = k.mbarriers("come", 1, "the box has come");

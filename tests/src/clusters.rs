@@ -3,7 +3,7 @@
 
 use crate::warp_specialised::{Product, ROW, WARPGROUP, store_sums};
 use gemm_dsl::ir::{
-    Access, BufferId, Elem, Expr, Extent, For, Geometry, IrError, KernelBuilder, Layout,
+    Access, BufferId, BufferLayout, Elem, Expr, Extent, For, Geometry, IrError, KernelBuilder,
     MbarrierId, Operand, ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
 
@@ -130,7 +130,7 @@ impl Clustered {
             blocks_per_sm: 1,
         });
         k.cluster(self.cluster as u32);
-        let layout = || Layout::Array {
+        let layout = || BufferLayout::Array {
             order: vec![0, 1, 2],
             pad: 0.into(),
             swizzle: TensorSwizzle::Bytes128.layout(elem),

@@ -3,8 +3,8 @@
 
 use crate::random::Random;
 use gemm_dsl::ir::{
-    Access, Arith, BinaryOp, Cmp, Elem, Expr, Extent, Geometry, Integer, Intrinsic, KernelBuilder,
-    Layout, LoadMatrix, Operand, Special, Swizzle, Ty, UnaryOp, VerifiedKernel,
+    Access, Arith, BinaryOp, BufferLayout, Cmp, Elem, Expr, Extent, Geometry, Integer, Intrinsic,
+    KernelBuilder, LoadMatrix, Operand, Special, Swizzle, Ty, UnaryOp, VerifiedKernel,
 };
 use gemm_sim::{Buffer, SimError};
 
@@ -84,7 +84,7 @@ fn loaded(count: u8, transposed: bool) -> Case {
     k.shape(input, [(4 * ROWS as i32).into()], [1.into()]);
     k.shape(out, [n.into()], [1.into()]);
     k.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
-    let layout = Layout::Array {
+    let layout = BufferLayout::Array {
         order: vec![0, 1],
         pad: 0.into(),
         swizzle: Some(Swizzle { bits: 2, base: 2, shift: 0 }),
@@ -218,7 +218,7 @@ fn moved(elem: Elem) -> Case {
     }
     k.geometry(Geometry { block: (BLOCK, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
     let base = elem.vector_lanes().ilog2() as u8;
-    let layout = Layout::Array {
+    let layout = BufferLayout::Array {
         order: vec![0, 1],
         pad: 0.into(),
         swizzle: Some(Swizzle { bits: 3, base, shift: 0 }),

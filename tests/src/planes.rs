@@ -4,7 +4,7 @@
 use crate::tensor_core::Tile;
 use crate::warp_specialised::{Product, WARPGROUP, store_sums};
 use gemm_dsl::ir::{
-    Access, BufferId, Elem, Expr, Extent, For, Geometry, KernelBuilder, Layout, Operand,
+    Access, BufferId, BufferLayout, Elem, Expr, Extent, For, Geometry, KernelBuilder, Operand,
     ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
 };
 use gemm_dsl::target::tensor_core::{Format, Operand as Term, Rules};
@@ -46,7 +46,7 @@ pub fn kernel() -> VerifiedKernel {
     k.geometry(Geometry { block: (3 * WARPGROUP as u32, 1), grid, blocks_per_sm: 1 });
     let mut stage = |name: &str, lines: i32| {
         let swizzle = TensorSwizzle::Bytes128.layout(elem);
-        let layout = Layout::Array { order: vec![0, 1, 2, 3], pad: 0.into(), swizzle };
+        let layout = BufferLayout::Array { order: vec![0, 1, 2, 3], pad: 0.into(), swizzle };
         let dims = [STAGES, planes, lines, DEPTH].map(Expr::I32);
         k.shared(name, elem, dims, layout, "planes of a tile")
     };

@@ -2,8 +2,8 @@
 //! What each must leave in memory is known on paper, whatever the order in which blocks run.
 
 use gemm_dsl::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, For, Geometry, KernelBuilder, Layout, Operand, Order,
-    Scope, Special, VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, For, Geometry, KernelBuilder,
+    MemoryOrder, Operand, Scope, Special, VerifiedKernel,
 };
 use gemm_sim::{Buffer, SimError};
 
@@ -45,8 +45,8 @@ impl Speaking {
 /// All of them.
 pub fn kernels() -> Vec<Speaking> {
     vec![
-        ticket("ticket_acq_rel", Order::AcqRel, false),
-        ticket("ticket_fences", Order::Relaxed, true),
+        ticket("ticket_acq_rel", MemoryOrder::AcqRel, false),
+        ticket("ticket_fences", MemoryOrder::Relaxed, true),
         roles(),
         folds(),
     ]
@@ -76,13 +76,13 @@ fn input() -> Vec<f32> {
 
 /// Every block writes a row of partial results and takes a ticket; the one that takes the last adds up
 /// the rows, column by column in the order of blocks, and puts the tickets back.
-fn ticket(name: &'static str, order: Order, fences: bool) -> Speaking {
+fn ticket(name: &'static str, order: MemoryOrder, fences: bool) -> Speaking {
     let mut k = builder(name);
     let source = array(&mut k, "in", Elem::F32, Operand::Input(0), BLOCKS * THREADS);
     let partial = array(&mut k, "partial", Elem::F32, Operand::Temp(0), BLOCKS * THREADS);
     let tickets = array(&mut k, "tickets", Elem::U32, Operand::Temp(1), 1);
     let out = array(&mut k, "out", Elem::F32, Operand::Output(0), THREADS);
-    let last = k.shared("last", Elem::U32, [4.into()], Layout::row_major(1), "");
+    let last = k.shared("last", Elem::U32, [4.into()], BufferLayout::row_major(1), "");
     let tid = k.let_("tid", Special::ThreadX);
     let here = k.let_("here", Expr::from(Special::BlockX) * THREADS as i32 + tid);
     k.store(at(partial, here), at(source, here).load() * 2.0);
@@ -90,7 +90,7 @@ fn ticket(name: &'static str, order: Order, fences: bool) -> Speaking {
     k.if_(Expr::from(tid).equals(0), |k| {
         if fences {
             // Behind the barrier: what the other threads have written comes before it too.
-            k.fence(Order::AcqRel, Scope::Device);
+            k.fence(MemoryOrder::AcqRel, Scope::Device);
         }
         let one = Expr::U32(1);
         let old = k.atomic("old", AtomicOp::Add, at(tickets, 0), one, order, Scope::Device);
@@ -99,7 +99,7 @@ fn ticket(name: &'static str, order: Order, fences: bool) -> Speaking {
     k.barrier();
     k.if_(at(last, 0).load().equals(Expr::U32(BLOCKS - 1)), |k| {
         if fences {
-            k.if_(Expr::from(tid).equals(0), |k| k.fence(Order::SeqCst, Scope::Device));
+            k.if_(Expr::from(tid).equals(0), |k| k.fence(MemoryOrder::SeqCst, Scope::Device));
             k.barrier();
         }
         let sum = k.mut_("sum", 0.0);
@@ -110,7 +110,13 @@ fn ticket(name: &'static str, order: Order, fences: bool) -> Speaking {
         k.store(at(out, tid), sum);
         k.if_(Expr::from(tid).equals(0), |k| {
             let zero = Expr::U32(0);
-            k.atomic_only(AtomicOp::Exchange, at(tickets, 0), zero, Order::Relaxed, Scope::Device);
+            k.atomic_only(
+                AtomicOp::Exchange,
+                at(tickets, 0),
+                zero,
+                MemoryOrder::Relaxed,
+                Scope::Device,
+            );
         });
     });
     let values = input();
@@ -138,7 +144,7 @@ fn roles() -> Speaking {
     let half = THREADS as i32 / 2;
     let mut k = builder("roles");
     let out = array(&mut k, "out", Elem::I32, Operand::Output(0), BLOCKS * THREADS / 2);
-    let buffer = k.shared("buffer", Elem::I32, [half.into()], Layout::row_major(1), "");
+    let buffer = k.shared("buffer", Elem::I32, [half.into()], BufferLayout::row_major(1), "");
     let tid = k.let_("tid", Special::ThreadX);
     let (full, empty) = (1, 2);
     k.if_else(
@@ -179,22 +185,28 @@ fn folds() -> Speaking {
     let least = array(&mut k, "least", Elem::I32, Operand::Output(1), 1);
     let most = array(&mut k, "most", Elem::I64, Operand::Output(2), 1);
     let total = array(&mut k, "total", Elem::U64, Operand::Output(3), 1);
-    let block = k.shared("block_sum", Elem::U32, [4.into()], Layout::row_major(1), "");
+    let block = k.shared("block_sum", Elem::U32, [4.into()], BufferLayout::row_major(1), "");
     let tid = k.let_("tid", Special::ThreadX);
     let n = Expr::from(Special::BlockX) * THREADS as i32 + tid;
     let here = k.let_("here", (n * 7919) % 10007 - 5000);
     k.if_(Expr::from(tid).equals(0), |k| k.store(at(block, 0), Expr::U32(0)));
     k.barrier();
     let big = Expr::U32(0x8000_0001);
-    k.atomic_only(AtomicOp::Add, at(block, 0), big, Order::Relaxed, Scope::Block);
-    k.atomic_only(AtomicOp::Min, at(least, 0), here, Order::Relaxed, Scope::Device);
+    k.atomic_only(AtomicOp::Add, at(block, 0), big, MemoryOrder::Relaxed, Scope::Block);
+    k.atomic_only(AtomicOp::Min, at(least, 0), here, MemoryOrder::Relaxed, Scope::Device);
     let wide = Expr::from(here).cast(Elem::I64) * Expr::I64(1 << 33);
-    k.atomic_only(AtomicOp::Max, at(most, 0), wide, Order::Release, Scope::Device);
-    k.atomic_only(AtomicOp::Add, at(total, 0), Expr::U64(1 << 40), Order::AcqRel, Scope::Device);
+    k.atomic_only(AtomicOp::Max, at(most, 0), wide, MemoryOrder::Release, Scope::Device);
+    k.atomic_only(
+        AtomicOp::Add,
+        at(total, 0),
+        Expr::U64(1 << 40),
+        MemoryOrder::AcqRel,
+        Scope::Device,
+    );
     k.barrier();
     k.if_(Expr::from(tid).equals(0), |k| {
         let value = at(block, 0).load();
-        k.atomic_only(AtomicOp::Add, at(sum, 0), value, Order::Relaxed, Scope::Device);
+        k.atomic_only(AtomicOp::Add, at(sum, 0), value, MemoryOrder::Relaxed, Scope::Device);
     });
     let threads = u64::from(BLOCKS * THREADS);
     let here = |n: i64| n * 7919 % 10007 - 5000;

@@ -2,12 +2,13 @@
 //! no spec asks for them.
 
 use gemm_dsl::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
-    Special, VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
+    Operand, Scope, Special, VerifiedKernel,
 };
 
 /// What an atomic operation may order.
-pub const ORDERS: [Order; 4] = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+pub const ORDERS: [MemoryOrder; 4] =
+    [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel];
 
 /// Whom it may speak to.
 pub const SCOPES: [Scope; 2] = [Scope::Block, Scope::Device];
@@ -46,7 +47,7 @@ pub fn every_atomic() -> VerifiedKernel {
         .map(|(i, elem)| {
             let global = k.global(&format!("global_{elem}"), elem, Operand::Temp(i));
             k.shape(global, one.clone(), one.clone());
-            let (name, layout) = (format!("shared_{elem}"), Layout::row_major(1));
+            let (name, layout) = (format!("shared_{elem}"), BufferLayout::row_major(1));
             // Whole vectors, as the compiler aligns what is shorter otherwise than the generator.
             let dims = [i32::from(elem.vector_lanes()).into()];
             (global, k.shared(&name, elem, dims, layout, ""))
@@ -87,8 +88,8 @@ pub fn every_fence() -> VerifiedKernel {
     k.if_else(
         first,
         |k| {
-            k.atomic_only(AtomicOp::Add, at(), Expr::U32(1), Order::Relaxed, Scope::Device);
-            for order in [Order::AcqRel, Order::SeqCst] {
+            k.atomic_only(AtomicOp::Add, at(), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
+            for order in [MemoryOrder::AcqRel, MemoryOrder::SeqCst] {
                 for scope in SCOPES {
                     k.fence(order, scope);
                 }
@@ -98,7 +99,7 @@ pub fn every_fence() -> VerifiedKernel {
         },
         |k| {
             k.named_barrier(1, 64);
-            k.atomic_only(AtomicOp::Add, at(), Expr::U32(1), Order::Relaxed, Scope::Device);
+            k.atomic_only(AtomicOp::Add, at(), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
         },
     );
     k.finish().expect("a sound kernel")

@@ -4,8 +4,9 @@
 use crate::random::Random;
 use crate::tensor_core::{Kind, Tile};
 use gemm_dsl::ir::{
-    Access, BufferId, Change, Elem, Expr, Extent, For, Geometry, IrError, KernelBuilder, Layout,
-    MbarrierId, Operand, ProxyFence, Special, TensorMap, TensorSwizzle, Ty, VerifiedKernel, Wgmma,
+    Access, BufferId, BufferLayout, Change, Elem, Expr, Extent, For, Geometry, IrError,
+    KernelBuilder, MbarrierId, Operand, ProxyFence, Special, TensorMap, TensorSwizzle, Ty,
+    VerifiedKernel, Wgmma,
 };
 use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_sim::{Buffer, Counters, SimError};
@@ -187,7 +188,7 @@ impl Product {
             grid: [tiles(&n, columns), tiles(&m, rows), Expr::U64(1)],
             blocks_per_sm: 1,
         });
-        let layout = || Layout::Array {
+        let layout = || BufferLayout::Array {
             order: vec![0, 1, 2],
             pad: 0.into(),
             swizzle: TensorSwizzle::Bytes128.layout(elem),

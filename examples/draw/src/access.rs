@@ -1,7 +1,7 @@
 //! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
 
 use crate::algebra::{Collision, Strides, Way, collision, cure, groups};
-use gemm_dsl::ir::{Buffer, Elem, Kernel, Layout, Space};
+use gemm_dsl::ir::{Buffer, BufferLayout, Elem, Kernel, Space};
 use gemm_sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -251,7 +251,7 @@ pub fn of(kernel: &Kernel, (line, times): (usize, u64), pattern: &Pattern) -> Ac
 
 /// The words of a row of an array in shared memory, its padding included, where rows lie one behind the other.
 fn row_of(kernel: &Kernel, buffer: &Buffer) -> Option<u32> {
-    let Layout::Array { order, pad, swizzle: None, .. } = &buffer.layout else { return None };
+    let BufferLayout::Array { order, pad, swizzle: None, .. } = &buffer.layout else { return None };
     let (last, _) = order.split_last().filter(|(_, outer)| !outer.is_empty())?;
     let length = kernel.eval_const(&buffer.dims[*last]).ok()? + kernel.eval_const(pad).ok()?;
     u32::try_from(length).ok().filter(|length| *length > 0)

@@ -2,7 +2,7 @@
 
 use crate::access::{Access, By, Cure};
 use gemm_dsl::Family as _;
-use gemm_dsl::ir::{Layout, Swizzle};
+use gemm_dsl::ir::{BufferLayout, Swizzle};
 use gemm_dsl::spec::SgemmSpec;
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
     let program = spec.program().ok()?;
     let array = program.preferred().buffers.iter().find(|array| array.name == buffer)?;
     match array.layout {
-        Layout::Array { swizzle, .. } => swizzle,
+        BufferLayout::Array { swizzle, .. } => swizzle,
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 //! problem give all shapes.
 
 use crate::operands::{Numbers, argument};
-use gemm_dsl::ir::contract::{self, Axis, Call, Place, Stretch, Unmet};
+use gemm_dsl::ir::contract::{self, Axis, Call, ContractError, Place, Region};
 use gemm_dsl::ir::program::{Array, Known, Launch, Slot};
 use gemm_dsl::ir::{Expr, HostError, ParamKind, VerifiedKernel, VerifiedProgram};
 use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
@@ -37,7 +37,7 @@ pub struct Seen {
 pub enum Failure {
     /// What the kernel was given is not what it asks for.
     #[error("the kernel cannot be launched here: {0}")]
-    Unmet(#[from] Unmet),
+    Unmet(#[from] ContractError),
     /// An extent that cannot be computed.
     #[error("the launch cannot be laid out: {0}")]
     Host(#[from] HostError),
@@ -65,7 +65,7 @@ struct Ran<'p> {
 /// An array of the program, and how its elements lie.
 struct Bound {
     given: BufferArg,
-    stretches: Vec<Stretch>,
+    stretches: Vec<Region>,
     axes: Vec<Axis>,
 }
 
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         let arrays =
             launch.bind.iter().filter_map(|(operand, slot)| Some((*operand, array(slot)?)));
         let arrays: Vec<_> = arrays.collect();
-        let given = contract::Given {
+        let given = contract::Arguments {
             extents: &extents,
             arguments: self.known.arguments(),
             arrays: &arrays,
@@ -214,7 +214,7 @@ impl<'a> Run<'a> {
                 (BufferArg::List((0..count).map(|_| one()).collect()), count)
             }
         };
-        let stretches = vec![Stretch { address: 0, len }; many as usize];
+        let stretches = vec![Region { address: 0, len }; many as usize];
         self.arrays.insert(slot, Bound { given, stretches, axes });
         Ok(())
     }

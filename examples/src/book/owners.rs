@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use crate::book::gather::Spec;
     use crate::family::Family;
-    use gemm_dsl::ir::Layout;
+    use gemm_dsl::ir::BufferLayout;
 
     fn owners(family: Family, line: &str) -> Option<Owners> {
         let spec = Spec::parse(family, line).expect("a spec");
@@ -372,7 +372,9 @@ mod tests {
             for tile in &owners.tiles[..2] {
                 let held = tile.held.as_ref().expect("it is copied");
                 let array = kernel.buffers.iter().find(|of| of.name == held.name).expect("As");
-                let Layout::Array { order, pad, swizzle } = &array.layout else { panic!("{line}") };
+                let BufferLayout::Array { order, pad, swizzle } = &array.layout else {
+                    panic!("{line}")
+                };
                 let is_turned = !order.is_sorted();
                 let pad = kernel.eval_const(pad).expect("a number") as u64;
                 let [rows, columns] = tile.extents;

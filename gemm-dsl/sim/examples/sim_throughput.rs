@@ -4,8 +4,8 @@
 //! `RAYON_NUM_THREADS=1` for the figure of one core.
 
 use gemm_dsl::ir::{
-    Access, Change, Elem, Expr, For, Geometry, Intrinsic, IrError, KernelBuilder, Layout, Operand,
-    Special, VerifiedKernel,
+    Access, BufferLayout, Change, Elem, Expr, For, Geometry, Intrinsic, IrError, KernelBuilder,
+    Operand, Special, VerifiedKernel,
 };
 use gemm_sim::{Buffer, Counters, SimError, launch};
 use std::error::Error;
@@ -23,7 +23,7 @@ fn product(steps: i32) -> Result<VerifiedKernel, IrError> {
     k.shape(c, [Expr::U64(64 * 256 * 16)], [1.into()]);
     let tile = |k: &mut KernelBuilder, name: &str| {
         let dims = [Expr::from(8), Expr::from(128)];
-        k.shared(name, Elem::F32, dims, Layout::row_major(2), "")
+        k.shared(name, Elem::F32, dims, BufferLayout::row_major(2), "")
     };
     let (a_tile, b_tile) = (tile(&mut k, "As"), tile(&mut k, "Bs"));
     k.geometry(Geometry {
@@ -83,7 +83,7 @@ fn tree(blocks: u64) -> Result<VerifiedKernel, IrError> {
     k.shape(input, [Expr::U64(256 * blocks)], [1.into()]);
     let out = k.global("out", Elem::F32, Operand::Output(0));
     k.shape(out, [Expr::U64(blocks)], [1.into()]);
-    let x = k.shared("x", Elem::F32, [256.into()], Layout::row_major(1), "");
+    let x = k.shared("x", Elem::F32, [256.into()], BufferLayout::row_major(1), "");
     k.geometry(Geometry {
         block: (256, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],

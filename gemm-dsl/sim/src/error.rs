@@ -11,7 +11,7 @@ pub use mbarrier::MbarrierFault;
 pub use refused_access::{Reach, RefusedAccess};
 
 use gemm_dsl::ir::HostError;
-use gemm_dsl::ir::contract::Unmet;
+use gemm_dsl::ir::contract::ContractError;
 use std::fmt;
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ pub enum SimError {
     },
     /// The arguments do not meet the kernel's contract.
     #[error(transparent)]
-    Unmet(Box<Unmet>),
+    Unmet(Box<ContractError>),
     /// A grid extent, buffer extent or stride has no value for these scalars.
     #[error("{what}: {reason}")]
     Extent {
@@ -129,8 +129,8 @@ pub enum SimError {
     Fault(Box<Fault>),
 }
 
-impl From<Unmet> for SimError {
-    fn from(unmet: Unmet) -> Self {
+impl From<ContractError> for SimError {
+    fn from(unmet: ContractError) -> Self {
         Self::Unmet(Box::new(unmet))
     }
 }

@@ -5,7 +5,7 @@ use super::error::SimError;
 use super::region::{self, Region};
 use crate::mask::WARP;
 use crate::trace::recorder::WatchedBlocks;
-use gemm_dsl::ir::contract::{Array, Place, Stretch};
+use gemm_dsl::ir::contract::{self, Array, Place};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
 use gemm_dsl::target::tensor_core::Rules;
 
@@ -57,15 +57,15 @@ impl<'k> Launch<'k> {
             return Err(SimError::ScalarCount { kernel, expected, given });
         }
         let named = kernel.contract().arrays().zip(buffers);
-        let stretches = |given: &BufferArg| -> Vec<Stretch> {
+        let stretches = |given: &BufferArg| -> Vec<contract::Region> {
             let buffers = given.buffers().iter();
-            let stretch = |buffer: &Buffer| Stretch {
+            let stretch = |buffer: &Buffer| contract::Region {
                 address: buffer.byte_offset(),
                 len: buffer.len() as u64,
             };
             buffers.map(stretch).collect()
         };
-        let places: Vec<Vec<Stretch>> = buffers.iter().map(stretches).collect();
+        let places: Vec<Vec<contract::Region>> = buffers.iter().map(stretches).collect();
         let arrays: Vec<Array<'_>> = named
             .zip(&places)
             .map(|((array, given), stretches)| {

@@ -34,8 +34,8 @@
 //!   may wait for ever, though hardware may let both go on;
 //! * an access happens at once and for everybody. An order that is missing shows as a race; what fences
 //!   let through that no interleaving explains, as two threads of which neither sees what the other wrote
-//!   before its fence, does not show. So [`Order::SeqCst`](gemm_dsl::ir::Order::SeqCst) does no more here than
-//!   [`Order::AcqRel`](gemm_dsl::ir::Order::AcqRel).
+//!   before its fence, does not show. So [`MemoryOrder::SeqCst`](gemm_dsl::ir::MemoryOrder::SeqCst) does no more here than
+//!   [`MemoryOrder::AcqRel`](gemm_dsl::ir::MemoryOrder::AcqRel).
 
 mod buffer;
 pub mod cost;

@@ -18,7 +18,7 @@ use crate::lower::code::expr::{Lane, Lazy, Uniform};
 use crate::lower::code::{AsyncCopy, Code, Instr, LoopState, Op, Slots, StoredValue, Update};
 use enclosing_loops::EnclosingLoops;
 use gemm_dsl::ir::{
-    Access, Atomic, AtomicOp, BufferId, Expr, Guard, Layout, Loop, Space, Stmt, Ty, Var,
+    Access, Atomic, AtomicOp, BufferId, BufferLayout, Expr, Guard, Loop, Space, Stmt, Ty, Var,
 };
 use std::collections::HashMap;
 use std::ptr;
@@ -37,7 +37,7 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
     let pointers = pointers
         .zip(&launch.regions)
         .map(|(buffer, region)| match buffer.layout {
-            Layout::Pointer { into } => {
+            BufferLayout::Pointer { into } => {
                 let count = region.dims.iter().product::<u64>() as u32;
                 Some((take(&mut slots.wides, count), count, into))
             }

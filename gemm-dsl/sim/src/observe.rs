@@ -7,7 +7,7 @@ use super::region::Region;
 use crate::cost::SECTOR;
 use crate::cost::pattern::Kind;
 use crate::mask::WARP;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 use groups::LaneGroups;
 
 /// What an access does.
@@ -130,7 +130,7 @@ pub(super) struct AtomicRequest<'a> {
     pub(super) buffer: usize,
     /// The element of each lane.
     pub(super) elements: &'a [u32; WARP],
-    pub(super) order: Order,
+    pub(super) order: MemoryOrder,
     pub(super) scope: Scope,
     /// Whether the lanes took turns from the last to the first.
     pub(super) reversed: bool,

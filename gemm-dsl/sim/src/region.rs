@@ -4,7 +4,7 @@ use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
 use crate::buffer::numbered_memory::{ListedArray, NumberedMemory};
 use gemm_dsl::ir::{
-    Buffer, Elem, Kernel, Layout, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES,
+    Buffer, BufferLayout, Elem, Kernel, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES,
 };
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
@@ -93,16 +93,16 @@ impl Extents {
         let dims = buffer.dims.iter();
         let dims: Vec<u64> = dims.map(|d| number("an extent", d)).collect::<Result<_, _>>()?;
         let (strides, size) = match &buffer.layout {
-            Layout::Strided { strides } | Layout::OfList { strides, .. } => {
+            BufferLayout::Strided { strides } | BufferLayout::OfList { strides, .. } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
                 (strides.collect::<Result<_, _>>()?, 0)
             }
-            Layout::Listed { strides } => {
+            BufferLayout::Listed { strides } => {
                 let strides = strides.iter().map(|s| number("a stride", s));
                 ([Ok(0)].into_iter().chain(strides).collect::<Result<_, _>>()?, 0)
             }
-            Layout::Pointer { .. } => (vec![0; dims.len()], 0),
-            Layout::Array { order, pad, .. } => {
+            BufferLayout::Pointer { .. } => (vec![0; dims.len()], 0),
+            BufferLayout::Array { order, pad, .. } => {
                 let pad = number("the padding", pad)?;
                 let mut strides = vec![0; dims.len()];
                 let mut size: u64 = 1;
@@ -176,7 +176,7 @@ pub(super) fn resolve(
             limited(slots, MAX_REGISTERS, what)?;
         }
         let swizzle = match &buffer.layout {
-            Layout::Array { order, swizzle: Some(swizzle), .. } => {
+            BufferLayout::Array { order, swizzle: Some(swizzle), .. } => {
                 let row = order.iter().rev().nth(1).map_or(0, |&outer| strides[outer]);
                 Some((*swizzle, row as u32))
             }

@@ -44,10 +44,10 @@ use super::{
     Buffer, BufferArg, Counters, Element, Fault, FaultKind, Options, SimError, UnfinishedWarp,
     launch, launch_with,
 };
-use gemm_dsl::ir::contract::{Need, Subject, Unmet};
+use gemm_dsl::ir::contract::{ContractError, Need, Subject};
 use gemm_dsl::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
-    Special, VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
+    Operand, Scope, Special, VerifiedKernel,
 };
 
 /// A kernel with one input `in` and one output `out` of given lengths.
@@ -76,7 +76,7 @@ fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
 
 impl Bench {
     fn shared(&mut self, len: i32) -> BufferId {
-        self.k.shared("x", Elem::F32, [len.into()], Layout::row_major(1), "")
+        self.k.shared("x", Elem::F32, [len.into()], BufferLayout::row_major(1), "")
     }
 
     /// The element of the input.
@@ -148,7 +148,7 @@ impl Team {
 
     /// A shared array of integers.
     fn shared(&mut self, name: &str, len: i32) -> BufferId {
-        self.k.shared(name, Elem::I32, [len.into()], Layout::row_major(1), "")
+        self.k.shared(name, Elem::I32, [len.into()], BufferLayout::row_major(1), "")
     }
 
     fn finish(self) -> (VerifiedKernel, Vec<Buffer>) {
@@ -211,7 +211,7 @@ fn race(kind: FaultKind) -> String {
 }
 
 /// What a launch is lacking.
-fn unmet(outcome: Result<Counters, SimError>) -> Unmet {
+fn unmet(outcome: Result<Counters, SimError>) -> ContractError {
     match outcome {
         Err(SimError::Unmet(unmet)) => *unmet,
         other => panic!("an unmet requirement was expected: {other:?}"),

@@ -1,14 +1,14 @@
 //! The spelling of clusters of blocks.
 
 use super::asynchronous::MBARRIER;
-use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, Order, Scope, Special, Stmt};
+use crate::ir::{Expr, Kernel, MbarrierId, MbarrierOp, MemoryOrder, Scope, Special, Stmt};
 
 /// The number of a block in its cluster, as the text calls it.
 pub(super) const RANK: &str = "cluster_rank()";
 /// The statement of a barrier of all blocks of the cluster.
 pub(super) const BARRIER: &str = "cluster_barrier();";
 /// The function that arrives at a barrier of another block.
-pub(super) fn arrive(order: Order) -> &'static str {
+pub(super) fn arrive(order: MemoryOrder) -> &'static str {
     Arrival::of(order).name
 }
 
@@ -38,11 +38,11 @@ const RELAXED: Arrival = Arrival {
 };
 
 impl Arrival {
-    fn of(order: Order) -> &'static Self {
+    fn of(order: MemoryOrder) -> &'static Self {
         match order {
-            Order::Relaxed => &RELAXED,
-            Order::Release => &RELEASE,
-            Order::Acquire | Order::AcqRel | Order::SeqCst => {
+            MemoryOrder::Relaxed => &RELAXED,
+            MemoryOrder::Release => &RELEASE,
+            MemoryOrder::Acquire | MemoryOrder::AcqRel | MemoryOrder::SeqCst => {
                 unreachable!("Kernel::verify: arrivals release, or are relaxed")
             }
         }

@@ -2,8 +2,8 @@
 
 use super::{cluster, helper};
 use crate::ir::{
-    Access, Arith, BinaryOp, Cmp, Elem, Expr, Integer, Kernel, Layout, Logic, Special, Swizzle, Ty,
-    UnaryOp,
+    Access, Arith, BinaryOp, BufferLayout, Cmp, Elem, Expr, Integer, Kernel, Logic, Special,
+    Swizzle, Ty, UnaryOp,
 };
 
 /// The smaller of two integers.
@@ -125,17 +125,17 @@ pub(super) fn element(k: &Kernel, access: &Access) -> String {
         index.iter().fold(name.to_owned(), |place, e| format!("{place}[{}]", text(k, e)))
     };
     match &buffer.layout {
-        Layout::Array { order, swizzle, .. } => {
+        BufferLayout::Array { order, swizzle, .. } => {
             let mut index: Vec<Expr> = order.iter().map(|&d| access.index[d].clone()).collect();
             if let Some(swizzle) = swizzle {
                 exchange(k, buffer.physical_dims().unwrap_or_default(), *swizzle, &mut index);
             }
             subscripts(&buffer.name, &index)
         }
-        Layout::Pointer { .. } => subscripts(&buffer.name, &access.index),
-        Layout::Strided { strides }
-        | Layout::Listed { strides }
-        | Layout::OfList { strides, .. } => {
+        BufferLayout::Pointer { .. } => subscripts(&buffer.name, &access.index),
+        BufferLayout::Strided { strides }
+        | BufferLayout::Listed { strides }
+        | BufferLayout::OfList { strides, .. } => {
             // Of a list the pointer comes first.
             let (list, index) = access.index.split_at(access.index.len() - strides.len());
             // Widened before the product: an array may hold more than 2^31 elements.

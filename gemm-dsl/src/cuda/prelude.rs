@@ -8,7 +8,8 @@ use super::stmt::{self, declaration, extents};
 use super::{Printer, WIDTH};
 use crate::ir::contract::ArrayParameter;
 use crate::ir::{
-    Buffer, Expr, Kernel, Layout, Mbarrier, ParamKind, Space, VECTOR_BYTES, Var, VerifiedKernel,
+    Buffer, BufferLayout, Expr, Kernel, Mbarrier, ParamKind, Space, VECTOR_BYTES, Var,
+    VerifiedKernel,
 };
 
 /// The name of dynamic shared memory.
@@ -91,7 +92,7 @@ fn read_constants(k: &Kernel) -> Vec<bool> {
     k.visit(&mut |stmt| stmt.visit_exprs(&mut |e| note(e, &mut read)));
     for buffer in &k.buffers {
         buffer.dims.iter().for_each(|dim| note(dim, &mut read));
-        if let Layout::Array { pad, .. } = &buffer.layout {
+        if let BufferLayout::Array { pad, .. } = &buffer.layout {
             note(pad, &mut read);
         }
     }
@@ -126,7 +127,7 @@ pub(super) fn signature(out: &mut Printer<'_>) {
                 let of = element_type(buffer.elem);
                 let constant = stmt::constant(k, *buffer);
                 // The pointers of a list are read and never written, whatever becomes of what they point to.
-                let listed = matches!(k[*buffer].layout, Layout::Listed { .. });
+                let listed = matches!(k[*buffer].layout, BufferLayout::Listed { .. });
                 let list = if listed { " const*" } else { "" };
                 let alone = listed || is_alone(out.kernel, &p.name);
                 let alone = if alone { " __restrict__" } else { "" };

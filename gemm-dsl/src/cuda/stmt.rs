@@ -3,8 +3,8 @@
 use super::expr::{self, element, element_type, operand, text};
 use super::{Printer, WIDTH, asynchronous, helper, sync};
 use crate::ir::{
-    Access, Buffer, BufferId, Change, Expr, Kernel, Layout, LoadMatrix, Loop, Mma, Operand, Param,
-    ParamKind, PointerRef, Space, Stmt, Unroll, Var,
+    Access, Buffer, BufferId, BufferLayout, Change, Expr, Kernel, LoadMatrix, Loop, Mma, Operand,
+    Param, ParamKind, PointerRef, Space, Stmt, Unroll, Var,
 };
 
 /// A block. A comment opens a phase, so an empty line goes before it.
@@ -236,7 +236,7 @@ fn counted(out: &mut Printer<'_>, l: &Loop) {
 
 /// `float name[d0][d1]`, aligned where a 16-byte access touches it.
 pub(super) fn declaration(k: &Kernel, buffer: &Buffer) -> String {
-    if let Layout::Pointer { .. } = buffer.layout {
+    if let BufferLayout::Pointer { .. } = buffer.layout {
         let dims: String = buffer.dims.iter().map(|d| format!("[{}]", text(k, d))).collect();
         return format!("const {}* {}{dims}", element_type(buffer.elem), buffer.name);
     }

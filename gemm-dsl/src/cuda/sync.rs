@@ -6,14 +6,16 @@ mod atomic;
 pub(super) use atomic::{call as atomic, definition as atomic_definition};
 
 use super::cluster;
-use crate::ir::{Order, Scope};
+use crate::ir::{MemoryOrder, Scope};
 
 /// Every name of a function that is called here or defined.
 pub(super) fn names() -> Vec<String> {
     let mut names = atomic::names();
     names.extend([true, false].map(|wait| named_barrier(wait).to_owned()));
     for scope in [Scope::Block, Scope::Device] {
-        names.extend([Order::AcqRel, Order::SeqCst].map(|order| fence(order, scope).to_owned()));
+        names.extend(
+            [MemoryOrder::AcqRel, MemoryOrder::SeqCst].map(|order| fence(order, scope).to_owned()),
+        );
     }
     names
 }
@@ -54,8 +56,8 @@ __device__ __forceinline__ void named_arrive(int id, int threads)
 ";
 
 /// The function of a fence.
-pub(super) fn fence(order: Order, scope: Scope) -> &'static str {
-    match (order == Order::SeqCst, scope == Scope::Block) {
+pub(super) fn fence(order: MemoryOrder, scope: Scope) -> &'static str {
+    match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, true) => "__threadfence_block",
         (true, false) => "__threadfence",
         (false, true) => "fence_acq_rel_block",
@@ -64,8 +66,8 @@ pub(super) fn fence(order: Order, scope: Scope) -> &'static str {
 }
 
 /// The definition of the function of a fence; empty where CUDA C has it.
-pub(super) fn fence_definition(order: Order, scope: Scope) -> &'static str {
-    match (order == Order::SeqCst, scope == Scope::Block) {
+pub(super) fn fence_definition(order: MemoryOrder, scope: Scope) -> &'static str {
+    match (order == MemoryOrder::SeqCst, scope == Scope::Block) {
         (true, _) => "",
         (false, true) => FENCE_BLOCK,
         (false, false) => FENCE_DEVICE,

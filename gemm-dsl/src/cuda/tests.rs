@@ -5,19 +5,19 @@ mod listing;
 
 use super::source;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order,
-    PointerRef, Scope, Special, Stmt,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
+    Operand, PointerRef, Scope, Special, Stmt,
 };
 
 /// The text of a kernel of 64 threads with a global array `x` and a shared array `s`.
 fn text(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> String {
-    let mut k = KernelBuilder::new("k");
-    let x = k.global("x", elem, Operand::Temp(0));
-    k.shape(x, [8.into()], [1.into()]);
-    let s = k.shared("s", elem, [8.into()], Layout::row_major(1), "");
-    k.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
-    body(&mut k, x, s);
-    source(&k.finish().expect("a sound kernel"))
+    let mut b = KernelBuilder::new("k");
+    let x = b.global("x", elem, Operand::Temp(0));
+    b.shape(x, [8.into()], [1.into()]);
+    let s = b.shared("s", elem, [8.into()], BufferLayout::row_major(1), "");
+    b.geometry(Geometry { block: (64, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    body(&mut b, x, s);
+    source(&b.finish().expect("a sound kernel"))
 }
 
 fn at(buffer: BufferId, index: i32) -> Access {
@@ -69,8 +69,8 @@ fn operations(elem: Elem) -> Vec<(AtomicOp, &'static str, &'static str, &'static
 #[test]
 fn a_relaxed_atomic_is_a_function_of_cuda() {
     let spelt = |elem, op: AtomicOp| {
-        text(elem, |k, x, _| {
-            _ = k.atomic("old", op, at(x, 1), two(elem), Order::Relaxed, Scope::Device)
+        text(elem, |b, x, _| {
+            _ = b.atomic("old", op, at(x, 1), two(elem), MemoryOrder::Relaxed, Scope::Device)
         })
     };
     let swap = |elem| AtomicOp::CompareExchange { expected: two(elem) };
@@ -111,16 +111,19 @@ fn a_relaxed_atomic_is_a_function_of_cuda() {
         assert!(!text.contains("asm"), "{text}");
     }
     // Without the former value, in shared memory, within a block.
-    let block = text(Elem::U32, |k, _, s| {
-        k.atomic_only(AtomicOp::Add, at(s, 1), Expr::U32(2), Order::Relaxed, Scope::Block);
+    let block = text(Elem::U32, |b, _, s| {
+        b.atomic_only(AtomicOp::Add, at(s, 1), Expr::U32(2), MemoryOrder::Relaxed, Scope::Block);
     });
     says(&block, &["\n    atomicAdd_block(&s[1], 2u);"]);
 }
 
 #[test]
 fn an_atomic_that_orders_is_one_instruction() {
-    let orders =
-        [(Order::Acquire, "acquire"), (Order::Release, "release"), (Order::AcqRel, "acq_rel")];
+    let orders = [
+        (MemoryOrder::Acquire, "acquire"),
+        (MemoryOrder::Release, "release"),
+        (MemoryOrder::AcqRel, "acq_rel"),
+    ];
     let scopes = [(Scope::Block, "_block", "cta"), (Scope::Device, "", "gpu")];
     for elem in Elem::ALL {
         for (op, name, ptx, ty) in operations(elem) {
@@ -128,10 +131,10 @@ fn an_atomic_that_orders_is_one_instruction() {
                 orders.into_iter().flat_map(|o| scopes.map(|s| (o, s)))
             {
                 for (shared, space, place) in [(false, "global", ""), (true, "shared", "_shared")] {
-                    let text = text(elem, |k, x, s| {
+                    let text = text(elem, |b, x, s| {
                         let target = at(if shared { s } else { x }, 1);
-                        k.atomic_only(op.clone(), target.clone(), two(elem), order, scope);
-                        k.atomic_only(op.clone(), target, two(elem), order, scope);
+                        b.atomic_only(op.clone(), target.clone(), two(elem), order, scope);
+                        b.atomic_only(op.clone(), target, two(elem), order, scope);
                     });
                     let function = format!("atomic_{name}_{ordered}{suffix}{place}(");
                     let instruction = format!("\"atom.{ordered}.{spoken}.{space}.{ptx}.{ty} %0, ");
@@ -149,42 +152,42 @@ fn an_atomic_that_orders_is_one_instruction() {
 
 #[test]
 fn fences_and_named_barriers() {
-    let fence = |order, scope| text(Elem::U32, |k, _, _| k.fence(order, scope));
-    let device = fence(Order::SeqCst, Scope::Device);
-    let block = fence(Order::SeqCst, Scope::Block);
+    let fence = |order, scope| text(Elem::U32, |b, _, _| b.fence(order, scope));
+    let device = fence(MemoryOrder::SeqCst, Scope::Device);
+    let block = fence(MemoryOrder::SeqCst, Scope::Block);
     says(&device, &["\n    __threadfence();\n"]);
     says(&block, &["\n    __threadfence_block();\n"]);
     assert!(!device.contains("asm") && !block.contains("asm"));
-    let device = fence(Order::AcqRel, Scope::Device);
+    let device = fence(MemoryOrder::AcqRel, Scope::Device);
     says(
         &device,
         &["\n    fence_acq_rel();\n", "asm volatile(\"fence.acq_rel.gpu;\" ::: \"memory\")"],
     );
-    let block = fence(Order::AcqRel, Scope::Block);
+    let block = fence(MemoryOrder::AcqRel, Scope::Block);
     says(
         &block,
         &["\n    fence_acq_rel_block();\n", "asm volatile(\"fence.acq_rel.cta;\" ::: \"memory\")"],
     );
-    let both = text(Elem::U32, |k, _, _| {
-        k.named_arrive(1, 64);
-        k.named_barrier(15, 32);
+    let both = text(Elem::U32, |b, _, _| {
+        b.named_arrive(1, 64);
+        b.named_barrier(15, 32);
     });
     says(&both, &["    named_arrive(1, 64);\n    named_barrier(15, 32);\n"]);
     says(&both, &["asm volatile(\"bar.arrive %0, %1;\"", "asm volatile(\"bar.sync %0, %1;\""]);
-    let waits = text(Elem::U32, |k, _, _| k.named_barrier(1, 64));
+    let waits = text(Elem::U32, |b, _, _| b.named_barrier(1, 64));
     assert!(!waits.contains("arrive"), "{waits}");
 }
 
 #[test]
 fn clusters_of_blocks() {
-    let text = text(Elem::I32, |k, x, _| {
-        k.cluster(2);
-        let (barriers, own) = (k.mbarriers("empty", 2, ""), k.mbarriers("full", 2, ""));
-        k.mbarrier_arrive_remote(barriers, 1, Expr::from(Special::ClusterRank).xor(1));
-        k.mbarrier_wait(barriers, 1, 0);
-        k.mbarrier_wait(own, 1, 0);
-        k.cluster_barrier();
-        k.store(at(x, 0), Special::ClusterRank);
+    let text = text(Elem::I32, |b, x, _| {
+        b.cluster(2);
+        let (barriers, own) = (b.mbarriers("empty", 2, ""), b.mbarriers("full", 2, ""));
+        b.mbarrier_arrive_remote(barriers, 1, Expr::from(Special::ClusterRank).xor(1));
+        b.mbarrier_wait(barriers, 1, 0);
+        b.mbarrier_wait(own, 1, 0);
+        b.cluster_barrier();
+        b.store(at(x, 0), Special::ClusterRank);
     });
     says(
         &text,
@@ -208,44 +211,44 @@ fn clusters_of_blocks() {
 #[test]
 fn what_other_threads_write_is_no_memory_of_ones_own() {
     let signature = |body: &dyn Fn(&mut KernelBuilder, [Access; 3])| -> String {
-        let mut k = KernelBuilder::new("k");
+        let mut b = KernelBuilder::new("k");
         let arrays = [Operand::Input(0), Operand::Output(0), Operand::Temp(0)];
         let named = ["a", "b", "t"].into_iter().zip(arrays);
         let arrays: Vec<Access> = named
             .map(|(name, operand)| {
-                let array = k.global(name, Elem::U32, operand);
-                k.shape(array, [8.into()], [1.into()]);
+                let array = b.global(name, Elem::U32, operand);
+                b.shape(array, [8.into()], [1.into()]);
                 at(array, 0)
             })
             .collect();
-        body(&mut k, arrays.try_into().expect("three"));
-        let text = source(&k.finish().expect("a sound kernel"));
+        body(&mut b, arrays.try_into().expect("three"));
+        let text = source(&b.finish().expect("a sound kernel"));
         text.lines().find(|line| line.starts_with("k(")).expect("a signature").to_owned()
     };
     let (alone, input) = (" __restrict__", "const unsigned int* __restrict__ a");
     let of = |b: &str, t: &str| format!("k({input}, unsigned int*{b} b, unsigned int*{t} t)");
     // Written and not read; read and not written.
-    let apart = signature(&|k, [a, b, t]| k.store(b, a.load() + t.load()));
+    let apart = signature(&|b, [first, second, t]| b.store(second, first.load() + t.load()));
     assert_eq!(apart, of(alone, alone));
     // Written and read: by another thread, as far as the printer knows.
-    let read = signature(&|k, [a, b, t]| {
-        k.store(t.clone(), a.load());
-        k.barrier();
-        k.store(b, t.load());
+    let read = signature(&|b, [first, second, t]| {
+        b.store(t.clone(), first.load());
+        b.barrier();
+        b.store(second, t.load());
     });
     assert_eq!(read, of(alone, ""));
     // Where blocks speak to one another, all that is written is.
-    let spoken = signature(&|k, [a, b, t]| {
-        k.store(b, a.load());
-        k.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
+    let spoken = signature(&|b, [first, second, t]| {
+        b.store(second, first.load());
+        b.atomic_only(AtomicOp::Add, t, Expr::U32(1), MemoryOrder::Release, Scope::Device);
     });
     assert_eq!(spoken, of("", ""));
     // But what one thread alone writes, and none reads.
-    let own = signature(&|k, [a, b, t]| {
-        k.exclusive(b.buffer);
-        k.exclusive(t.buffer);
-        k.store(b, a.load());
-        k.atomic_only(AtomicOp::Add, t, Expr::U32(1), Order::Release, Scope::Device);
+    let own = signature(&|b, [first, second, t]| {
+        b.exclusive(second.buffer);
+        b.exclusive(t.buffer);
+        b.store(second, first.load());
+        b.atomic_only(AtomicOp::Add, t, Expr::U32(1), MemoryOrder::Release, Scope::Device);
     });
     assert_eq!(own, of(alone, ""));
 }
@@ -253,25 +256,25 @@ fn what_other_threads_write_is_no_memory_of_ones_own() {
 /// The pointers of a list are read only, so that they are `__restrict__` where its elements are not.
 #[test]
 fn a_list_is_an_array_of_pointers() {
-    let mut k = KernelBuilder::new("k");
-    let a = k.global("A", Elem::F32, Operand::Input(0));
-    let c = k.global("C", Elem::F32, Operand::Output(0));
+    let mut b = KernelBuilder::new("k");
+    let a = b.global("A", Elem::F32, Operand::Input(0));
+    let c = b.global("C", Elem::F32, Operand::Output(0));
     for list in [a, c] {
-        k.list(list, 3.into(), [8.into(), 8.into()], [12.into(), 1.into()]);
+        b.list(list, 3.into(), [8.into(), 8.into()], [12.into(), 1.into()]);
     }
-    let row = k.let_("row", 5);
+    let row = b.let_("row", 5);
     let at = |list| Access::new(list, [1.into(), row.into(), 4.into()]);
-    let pointer = k.pointers("src", a, [], "");
-    k.push(Stmt::Point { pointer: PointerRef { buffer: pointer, index: Vec::new() }, at: at(a) });
-    k.store(at(c).vector(), at(a).vector().load());
-    k.store(at(c), at(c).load() + Access::new(pointer, [2.into()]).load());
-    let nth = k.let_("nth", 2);
-    let (one, other) = (k.choose("one", a, nth), k.choose("other", c, 0));
+    let pointer = b.pointers("src", a, [], "");
+    b.push(Stmt::Point { pointer: PointerRef { buffer: pointer, index: Vec::new() }, at: at(a) });
+    b.store(at(c).vector(), at(a).vector().load());
+    b.store(at(c), at(c).load() + Access::new(pointer, [2.into()]).load());
+    let nth = b.let_("nth", 2);
+    let (one, other) = (b.choose("one", a, nth), b.choose("other", c, 0));
     let in_one = |of| Access::new(of, [row.into(), 0.into()]);
-    k.store(in_one(other), in_one(one).load());
+    b.store(in_one(other), in_one(one).load());
     let old = Access::new(c, [0.into(), 0.into(), 0.into()]);
-    k.atomic_only(AtomicOp::Exchange, old, Expr::F32(1.0), Order::Relaxed, Scope::Device);
-    let text = source(&k.finish().expect("a sound kernel"));
+    b.atomic_only(AtomicOp::Exchange, old, Expr::F32(1.0), MemoryOrder::Relaxed, Scope::Device);
+    let text = source(&b.finish().expect("a sound kernel"));
     says(
         &text,
         &[

@@ -9,7 +9,7 @@ use super::tree::{Binary, Block, Let, Node, NodeKind, Param, Tokens, Type, Unary
 use super::typing::{Float, Typing, ValueType};
 use super::{literal, remedy};
 use crate::error::SpecError;
-use crate::error::value as error;
+use crate::expr::messages;
 
 /// All faults of what has been read, in the order of the text; of types only if they are known. Where a plan says how
 /// many values there are, it knows the types too: before, a name that is never read may be one too many.
@@ -25,14 +25,14 @@ pub(super) fn check(
     if let (Some(typing), Some(found)) = (typing, found.map(Known::ty))
         && found != typing.result
     {
-        check.fault(error::wrong_result(env, typing, &body.value, found));
+        check.fault(messages::wrong_result(env, typing, &body.value, found));
     }
     let unused = |known: &&Definition| !known.used && !known.name.starts_with('_');
     let unused: Vec<SpecError> = check
         .known
         .iter()
         .filter(unused)
-        .map(|known| error::unused(env, known.at, &known.name, known.operand))
+        .map(|known| messages::unused(env, known.at, &known.name, known.operand))
         .collect();
     // A name may be unused because it was misspelt where it was used.
     if check.faults.is_empty() && (typing.is_some() || !env.is_counted_by_plan()) {
@@ -73,11 +73,11 @@ fn wrong_operand(env: &Environment, param: &Param) -> Option<SpecError> {
     let index: Vec<&str> = param.index.iter().map(String::as_str).collect();
     match env.output {
         Some((output, by)) if param.name == output => {
-            (index != by).then(|| error::output_index(env, param.at, output, by))
+            (index != by).then(|| messages::output_index(env, param.at, output, by))
         }
         _ => {
             let is_known = env.operands.contains(&index.as_slice());
-            (!is_known).then(|| error::wrong_index(env, param.at, &param.name))
+            (!is_known).then(|| messages::wrong_index(env, param.at, &param.name))
         }
     }
 }
@@ -170,17 +170,17 @@ impl<'c> Check<'c> {
         let (least, most) = env.values;
         match params {
             [] if least > 0 => {
-                return self.fault(error::missing_parameter(env, Tokens { first: 0, last: 1 }));
+                return self.fault(messages::missing_parameter(env, Tokens { first: 0, last: 1 }));
             }
             [first, .., last] | [first @ last] if params.len() < least => {
-                self.fault(error::few_values(env, first.at.to(last.at), params.len()));
+                self.fault(messages::few_values(env, first.at.to(last.at), params.len()));
             }
             _ => {}
         }
         if env.operands.is_empty()
             && let [first, .., last] | [first @ last] = params.get(most..).unwrap_or_default()
         {
-            self.fault(error::many_values(env, first.at.to(last.at), params.len()));
+            self.fault(messages::many_values(env, first.at.to(last.at), params.len()));
         }
         for (n, param) in params.iter().enumerate() {
             let known = self.typing.map(|typing| typing.param(n).into());
@@ -195,7 +195,7 @@ impl<'c> Check<'c> {
             }
             self.define(&param.name, known, param.at, true);
             if n < most && !param.index.is_empty() {
-                self.fault(error::indexed_value(env, param.at, &param.name));
+                self.fault(messages::indexed_value(env, param.at, &param.name));
             } else if n >= most {
                 self.faults.extend(wrong_operand(env, param));
             }
@@ -208,16 +208,16 @@ impl<'c> Check<'c> {
         let lent = self.env.names().any(|known| known == name);
         let is_waves = name == WAVES && self.env.has_waves();
         if lent || RESERVED.contains(&name) || KEYWORDS.contains(&name) {
-            self.fault(error::reserved(key, at, name));
+            self.fault(messages::reserved(key, at, name));
         } else if is_waves || self.env.function(name).is_some() {
-            self.fault(error::function_name(key, at, name));
+            self.fault(messages::function_name(key, at, name));
         }
     }
 
     /// Makes a name known, unless it is already.
     fn define(&mut self, name: &str, value: Option<Known>, at: Tokens, operand: bool) {
         if self.known.iter().any(|known| !known.gone && known.name == name) {
-            self.fault(error::duplicate(self.env.key, at, name));
+            self.fault(messages::duplicate(self.env.key, at, name));
         }
         self.know(name, value, at, operand);
     }
@@ -243,13 +243,13 @@ impl<'c> Check<'c> {
         let key = self.env.key;
         if depth > MAX_DEPTH {
             if !std::mem::replace(&mut self.too_deep, true) {
-                self.fault(error::too_deep(key, e.at, MAX_DEPTH));
+                self.fault(messages::too_deep(key, e.at, MAX_DEPTH));
             }
             return None;
         }
         match &e.kind {
             NodeKind::Float(_) if !self.env.has_floats() => {
-                self.fault(error::no_floats(key, e.at, &e.to_string()));
+                self.fault(messages::no_floats(key, e.at, &e.to_string()));
                 None
             }
             NodeKind::Float(bits) => {
@@ -266,7 +266,7 @@ impl<'c> Check<'c> {
                     (Unary::Neg, Known::Int(range)) => self.integer(range.neg(), e.at),
                     (Unary::Neg, Known::Float(_)) | (Unary::Not, Known::Bool) => Some(known),
                     (op, wrong) => {
-                        self.fault(error::wrong_sign(key, e.at, *op, wrong.ty(), typing));
+                        self.fault(messages::wrong_sign(key, e.at, *op, wrong.ty(), typing));
                         None
                     }
                 }
@@ -291,7 +291,7 @@ impl<'c> Check<'c> {
         if let (Some(typing), Some(wrong @ (Known::Float(_) | Known::Int(_)))) =
             (self.typing, condition)
         {
-            self.fault(error::condition(key, cond.at, wrong.ty(), typing));
+            self.fault(messages::condition(key, cond.at, wrong.ty(), typing));
         }
         let arms = (self.block(yes, depth + 1), self.block(no, depth + 1));
         let typing = self.typing?;
@@ -309,7 +309,7 @@ impl<'c> Check<'c> {
                 let both = a.float().is_some() && b.float().is_some();
                 let to = other.float().filter(|_| both || is_whole(wrong));
                 let remedy = to.map(|to| remedy::converted(wrong, to, typing));
-                self.fault(error::arms(key, wrong.at, (a.ty(), b.ty()), remedy));
+                self.fault(messages::arms(key, wrong.at, (a.ty(), b.ty()), remedy));
                 None
             }
             (a, b) => a.or(b),
@@ -334,7 +334,7 @@ impl<'c> Check<'c> {
         let lent: Vec<&'static str> = self.env.names().collect();
         let names: Vec<&str> = names.chain(lent).collect();
         let gone = self.known.iter().any(|known| known.gone && known.name == name);
-        self.faults.push(error::unknown_name(self.env, at, name, &names, gone));
+        self.faults.push(messages::unknown_name(self.env, at, name, &names, gone));
         None
     }
 }

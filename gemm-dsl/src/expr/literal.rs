@@ -4,44 +4,44 @@ use super::environment::Environment;
 use super::tree::{NodeKind, Tokens};
 use super::typing::Float;
 use crate::error::SpecError;
-use crate::error::value as error;
+use crate::expr::messages;
 
 /// A number: a float if it has a point or an exponent, else an integer.
 pub(super) fn read(env: &Environment, at: Tokens, text: &str) -> Result<NodeKind, SpecError> {
     let key = env.key;
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return Err(error::no_number(key, at, text));
+        return Err(messages::no_number(key, at, text));
     }
     let number = text.replace('_', "");
     if let Some(plain) = ["f32", "f64", "f16"].iter().find_map(|suffix| number.strip_suffix(suffix))
         && is_decimal(plain)
     {
-        return Err(error::suffix(key, at, text, &with_point(plain)));
+        return Err(messages::suffix(key, at, text, &with_point(plain)));
     }
     if number.bytes().all(|b| b.is_ascii_digit()) {
         return match number.parse::<i64>() {
             Ok(value) => Ok(NodeKind::Int(value)),
-            Err(_) => Err(error::large_integer(key, at, text)),
+            Err(_) => Err(messages::large_integer(key, at, text)),
         };
     }
     if !is_decimal(&number) {
-        return Err(error::not_decimal(key, at, text));
+        return Err(messages::not_decimal(key, at, text));
     }
     let float = env.typing.as_ref().map(|typing| typing.float);
     let (wide, narrow) = (number.parse::<f64>(), number.parse::<f32>());
     match (wide, narrow) {
         (Ok(value), _) if value.is_infinite() => {
-            Err(error::large_float(key, at, text, float.unwrap_or(Float::F64)))
+            Err(messages::large_float(key, at, text, float.unwrap_or(Float::F64)))
         }
         (Ok(0.0), _) if number.split(['e', 'E']).next().is_some_and(has_digit) => {
-            Err(error::small_float(key, at, text, float.unwrap_or(Float::F64)))
+            Err(messages::small_float(key, at, text, float.unwrap_or(Float::F64)))
         }
         // Where all is `f32`, numbers that are one `f32` are one number.
         (Ok(value), Ok(narrow)) if float == Some(Float::F32) && is_kept(value, narrow) => {
             Ok(NodeKind::Float(of_f32(narrow)))
         }
         (Ok(value), _) => Ok(NodeKind::Float(value.to_bits())),
-        (Err(_), _) => Err(error::not_decimal(key, at, text)),
+        (Err(_), _) => Err(messages::not_decimal(key, at, text)),
     }
 }
 
@@ -64,8 +64,8 @@ pub(super) fn fault(key: &'static str, at: Tokens, bits: u64, float: Float) -> O
     match (float, to_f32(bits)) {
         (Float::F64, _) => None,
         (_, narrow) if is_kept(value, narrow) => None,
-        (_, 0.0) => Some(error::small_float(key, at, &format!("{value:?}"), float)),
-        _ => Some(error::large_float(key, at, &format!("{value:?}"), float)),
+        (_, 0.0) => Some(messages::small_float(key, at, &format!("{value:?}"), float)),
+        _ => Some(messages::large_float(key, at, &format!("{value:?}"), float)),
     }
 }
 

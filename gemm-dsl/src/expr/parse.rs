@@ -5,8 +5,8 @@ mod expression;
 use super::environment::{Environment, KEYWORDS};
 use super::tokens::Token;
 use super::tree::{Block, Let, Param, Tokens};
-use crate::error::value as error;
 use crate::error::{SpecError, clip};
+use crate::expr::messages;
 use crate::ir::MAX_NAME;
 
 /// How deep an expression may be.
@@ -42,7 +42,7 @@ impl<'t> Parser<'t> {
     /// The parameters between bars, if the environment has any.
     pub(super) fn params(&mut self) -> Read<Vec<Param>> {
         match self.env.values.1 {
-            0 if self.is_sign('|') => Err(error::no_head(self.env, self.here())),
+            0 if self.is_sign('|') => Err(messages::no_head(self.env, self.here())),
             0 => Ok(Vec::new()),
             _ => self.head(),
         }
@@ -84,7 +84,7 @@ impl<'t> Parser<'t> {
             self.at += 1;
             Ok(at)
         } else {
-            Err(error::expected(self.key(), at, what, &self.found()))
+            Err(messages::expected(self.key(), at, what, &self.found()))
         }
     }
 
@@ -106,36 +106,41 @@ impl<'t> Parser<'t> {
         match self.peek() {
             Some(Token::Word(word)) if !KEYWORDS.contains(&word.as_str()) => {
                 if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-                    return Err(error::not_ascii(self.key(), at, word));
+                    return Err(messages::not_ascii(self.key(), at, word));
                 }
                 if word.len() > MAX_NAME {
-                    return Err(error::long_name(self.key(), at, word, MAX_NAME));
+                    return Err(messages::long_name(self.key(), at, word, MAX_NAME));
                 }
                 self.at += 1;
                 Ok((word.clone(), at))
             }
-            _ => Err(error::expected(self.key(), at, what, &self.found())),
+            _ => Err(messages::expected(self.key(), at, what, &self.found())),
         }
     }
 
     /// `|acc, bias[n]|`
     fn head(&mut self) -> Read<Vec<Param>> {
         if !self.is_sign('|') {
-            return Err(error::no_closure(self.env, self.here()));
+            return Err(messages::no_closure(self.env, self.here()));
         }
         self.at += 1;
         let mut params = Vec::new();
         while !self.is_sign('|') {
             if self.peek().is_none() {
-                return Err(error::open_head(self.env, Tokens::at(0)));
+                return Err(messages::open_head(self.env, Tokens::at(0)));
             }
             params.push(self.param()?);
             if self.is_sign(',') {
                 self.at += 1;
             } else if self.is_sign(':') {
-                return Err(error::annotated_parameter(self.env, self.here()));
+                return Err(messages::annotated_parameter(self.env, self.here()));
             } else if !self.is_sign('|') {
-                return Err(error::expected(self.key(), self.here(), "`,` or `|`", &self.found()));
+                return Err(messages::expected(
+                    self.key(),
+                    self.here(),
+                    "`,` or `|`",
+                    &self.found(),
+                ));
             }
         }
         self.at += 1;
@@ -144,10 +149,10 @@ impl<'t> Parser<'t> {
 
     fn param(&mut self) -> Read<Param> {
         if self.is_word("mut") && matches!(self.tokens.get(self.at + 1), Some(Token::Word(_))) {
-            return Err(error::mutable_parameter(self.key(), self.here()));
+            return Err(messages::mutable_parameter(self.key(), self.here()));
         }
         if matches!(self.peek(), Some(Token::Open('('))) {
-            return Err(error::bracketed_parameter(self.env, self.here()));
+            return Err(messages::bracketed_parameter(self.env, self.here()));
         }
         let (name, mut at) = self.name("the name of a parameter")?;
         let mut index = Vec::new();
@@ -172,11 +177,11 @@ impl<'t> Parser<'t> {
         while self.is_word("let") {
             self.at += 1;
             if self.is_word("mut") {
-                return Err(error::mutable(self.key(), self.here()));
+                return Err(messages::mutable(self.key(), self.here()));
             }
             let (name, at) = self.name("a name after `let`")?;
             if self.is_sign(':') {
-                return Err(error::annotated(self.key(), self.here()));
+                return Err(messages::annotated(self.key(), self.here()));
             }
             self.sign('=')?;
             let value = self.expression(depth + 1)?;
@@ -184,11 +189,11 @@ impl<'t> Parser<'t> {
             lets.push(Let { name, value, at });
         }
         if matches!(self.peek(), Some(Token::Close('}'))) {
-            return Err(error::no_value(self.key(), self.here()));
+            return Err(messages::no_value(self.key(), self.here()));
         }
         let value = self.expression(depth + 1)?;
         if self.is_sign(';') {
-            return Err(error::semicolon(self.key(), self.here()));
+            return Err(messages::semicolon(self.key(), self.here()));
         }
         if !matches!(self.peek(), Some(Token::Close('}'))) {
             return Err(self.left_over());
@@ -205,10 +210,10 @@ impl<'t> Parser<'t> {
         }
         match self.peek() {
             Some(Token::Word(word)) if word == "let" || !KEYWORDS.contains(&word.as_str()) => {
-                Err(error::expected(self.key(), self.here(), "`;`", &self.found()))
+                Err(messages::expected(self.key(), self.here(), "`;`", &self.found()))
             }
             Some(Token::Close(_)) | None => {
-                Err(error::expected(self.key(), self.here(), "`;`", &self.found()))
+                Err(messages::expected(self.key(), self.here(), "`;`", &self.found()))
             }
             Some(_) => Err(self.left_over()),
         }
@@ -219,19 +224,19 @@ impl<'t> Parser<'t> {
         let at = self.here();
         match (self.peek(), self.tokens.get(self.at + 1)) {
             (Some(Token::Word(word)), Some(Token::Word(ty))) if word == "as" => {
-                error::cast(self.env, at, ty)
+                messages::cast(self.env, at, ty)
             }
             (Some(Token::Sign('.', _)), Some(Token::Word(method))) => {
-                error::method(self.env, at, method)
+                messages::method(self.env, at, method)
             }
             (Some(Token::Sign(':', true)), Some(Token::Sign(':', _))) => {
                 let at = Tokens { last: at.last + 1, ..at };
                 let last = self.tokens.get(self.at + 2).map(Token::text).unwrap_or_default();
-                error::path(self.env, at, &last)
+                messages::path(self.env, at, &last)
             }
-            (Some(Token::Sign(sign, _)), _) => error::sign(self.key(), at, *sign),
-            (Some(Token::Open('[')), _) => error::indexed(self.key(), at),
-            _ => error::left_over(self.key(), at, &self.found()),
+            (Some(Token::Sign(sign, _)), _) => messages::sign(self.key(), at, *sign),
+            (Some(Token::Open('[')), _) => messages::indexed(self.key(), at),
+            _ => messages::left_over(self.key(), at, &self.found()),
         }
     }
 }

@@ -9,9 +9,9 @@ mod sync;
 pub use loops::For;
 
 use super::{
-    Access, Buffer, BufferId, Const, ConstDecl, Elem, Expr, Extent, Geometry, IrError, Kernel,
-    Layout, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Stmt, Ty, Var, VarDecl,
-    Variant, VerifiedKernel,
+    Access, Buffer, BufferId, BufferLayout, Const, ConstDecl, Elem, Expr, Extent, Geometry,
+    IrError, Kernel, Operand, Param, ParamKind, Requirement, Scalar, Source, Space, Stmt, Ty, Var,
+    VarDecl, Variant, VerifiedKernel,
 };
 
 /// Builds one kernel. Mistakes are found by [`KernelBuilder::finish`], not by panics.
@@ -130,7 +130,8 @@ impl KernelBuilder {
     /// Declares a parameter that points to a global buffer. Its extents usually name scalars that
     /// are declared after it: set them with [`KernelBuilder::shape`].
     pub fn global(&mut self, name: &str, elem: Elem, operand: Operand) -> BufferId {
-        let buffer = self.buffer(name, elem, (Space::Global, Layout::linear()), Vec::new(), "");
+        let buffer =
+            self.buffer(name, elem, (Space::Global, BufferLayout::linear()), Vec::new(), "");
         let kind = ParamKind::Buffer { buffer, operand };
         self.kernel.params.push(Param { name: name.into(), kind });
         buffer
@@ -144,7 +145,7 @@ impl KernelBuilder {
         strides: impl IntoIterator<Item = Expr>,
     ) {
         let dims = dims.into_iter().collect();
-        let layout = Layout::Strided { strides: strides.into_iter().collect() };
+        let layout = BufferLayout::Strided { strides: strides.into_iter().collect() };
         self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
@@ -158,7 +159,7 @@ impl KernelBuilder {
         strides: impl IntoIterator<Item = Expr>,
     ) {
         let dims = [count].into_iter().chain(dims).collect();
-        let layout = Layout::Listed { strides: strides.into_iter().collect() };
+        let layout = BufferLayout::Listed { strides: strides.into_iter().collect() };
         self.of(buffer, |buffer| (buffer.dims, buffer.layout) = (dims, layout));
     }
 
@@ -181,7 +182,7 @@ impl KernelBuilder {
         name: &str,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
-        layout: Layout,
+        layout: BufferLayout,
         meaning: impl Into<String>,
     ) -> BufferId {
         self.buffer(name, elem, (Space::Shared, layout), dims.into_iter().collect(), meaning)
@@ -218,7 +219,7 @@ impl KernelBuilder {
         dims: impl IntoIterator<Item = Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {
-        let lies = (Space::Global, Layout::Pointer { into });
+        let lies = (Space::Global, BufferLayout::Pointer { into });
         let buffer = self.buffer(name, into.elem, lies, dims.into_iter().collect(), meaning);
         self.push(Stmt::Registers { buffer, zeroed: false });
         buffer
@@ -229,13 +230,15 @@ impl KernelBuilder {
     pub fn choose(&mut self, name: &str, list: BufferId, nth: impl Into<Expr>) -> BufferId {
         let of = self.kernel.buffers.get(list.id);
         let (dims, strides) = match of.map(|of| (&of.dims[..], &of.layout)) {
-            Some(([_, dims @ ..], Layout::Listed { strides })) => (dims.to_vec(), strides.clone()),
+            Some(([_, dims @ ..], BufferLayout::Listed { strides })) => {
+                (dims.to_vec(), strides.clone())
+            }
             _ => {
                 self.fault.get_or_insert_with(|| format!("{name} is an array of no list"));
                 (Vec::new(), Vec::new())
             }
         };
-        let lies = (Space::Global, Layout::OfList { list, strides });
+        let lies = (Space::Global, BufferLayout::OfList { list, strides });
         let buffer = self.buffer(name, list.elem, lies, dims, "");
         self.push(Stmt::Choose { buffer, nth: nth.into() });
         buffer
@@ -250,7 +253,7 @@ impl KernelBuilder {
         zeroed: bool,
     ) -> BufferId {
         let dims: Vec<Expr> = dims.into_iter().collect();
-        let lies = (Space::Register, Layout::row_major(dims.len()));
+        let lies = (Space::Register, BufferLayout::row_major(dims.len()));
         let buffer = self.buffer(name, elem, lies, dims, meaning);
         self.push(Stmt::Registers { buffer, zeroed });
         buffer
@@ -261,7 +264,7 @@ impl KernelBuilder {
         &mut self,
         name: &str,
         elem: Elem,
-        (space, layout): (Space, Layout),
+        (space, layout): (Space, BufferLayout),
         dims: Vec<Expr>,
         meaning: impl Into<String>,
     ) -> BufferId {

@@ -21,19 +21,19 @@
 //! * **Grids** are within the limits of CUDA, and along x a multiple of the blocks of a cluster.
 
 mod bind;
+mod error;
 mod ranges;
 mod rule;
 mod terms;
 #[cfg(test)]
 mod tests;
-mod unmet;
 
-pub use bind::{Array, Axis, Call, Given, Mapped, Place, Stretch};
+pub use bind::{Arguments, Array, Axis, Call, Mapped, Place, Region};
+pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
 pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
-pub use unmet::{Between, Need, Subject, Unmet};
 
-use super::{Atomic, BufferId, Elem, Expr, Kernel, Layout, ParamKind, Stmt, TensorMap, Ty};
+use super::{Atomic, BufferId, BufferLayout, Elem, Expr, Kernel, ParamKind, Stmt, TensorMap, Ty};
 use rule::{Rule, is_bound};
 
 /// All that a launch has to know of a kernel.
@@ -136,8 +136,8 @@ impl Contract {
                     let buffer_id = buffer.id;
                     let buffer = k.buffers.get(buffer_id).ok_or("a parameter has no buffer")?;
                     let (listed, strides) = match &buffer.layout {
-                        Layout::Strided { strides } => (0, strides),
-                        Layout::Listed { strides } => (1, strides),
+                        BufferLayout::Strided { strides } => (0, strides),
+                        BufferLayout::Listed { strides } => (1, strides),
                         _ => return Err(format!("parameter {name} is not strided")),
                     };
                     let (count, dims) = buffer.dims.split_at(listed);

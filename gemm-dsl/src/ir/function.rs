@@ -127,7 +127,7 @@ impl KernelBuilder {
     ) -> Function {
         let params: Vec<Var> = params.iter().map(|(name, ty)| self.var(name, *ty)).collect();
         let mut value = None;
-        let body = self.block(|k| value = Some(body(k, &params)));
+        let body = self.block(|b| value = Some(body(b, &params)));
         let Some(value) = value else { unreachable!("a block runs what it is given") };
         let meaning = meaning.iter().map(|line| (*line).to_owned()).collect();
         Function { name: name.into(), meaning, params, body, value }

@@ -26,7 +26,7 @@ pub struct Buffer {
     /// the first is the number of its arrays.
     pub dims: Vec<Expr>,
     /// Where an element lies.
-    pub layout: Layout,
+    pub layout: BufferLayout,
     /// What it holds, for the comment beside its declaration; may be empty.
     pub meaning: String,
     /// Whether what it holds at the end may depend on the order in which blocks and threads run: declared of a
@@ -39,7 +39,7 @@ pub struct Buffer {
 
 /// The map from a logical index to a place in a buffer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Layout {
+pub enum BufferLayout {
     /// A C array of its own (shared and register memory). Physical dimension `p` is logical
     /// dimension `order[p]`, the last one contiguous; each row has `pad` unused elements at its end.
     Array {
@@ -64,7 +64,7 @@ pub enum Layout {
         strides: Vec<Expr>,
     },
     /// A list of arrays in global memory, each wherever its pointer says: the first dimension selects one,
-    /// the others have strides as [`Layout::Strided`] says, the same in each.
+    /// the others have strides as [`BufferLayout::Strided`] says, the same in each.
     Listed {
         /// Expressions over constants and scalar parameters, one for each dimension but the first.
         strides: Vec<Expr>,
@@ -100,22 +100,24 @@ impl Swizzle {
     }
 }
 
-impl Layout {
+impl BufferLayout {
     /// The C array that follows the logical order of `rank` dimensions, unpadded.
-    pub fn row_major(rank: usize) -> Layout {
-        Layout::Array { order: (0..rank).collect(), pad: Expr::I32(0), swizzle: None }
+    pub fn row_major(rank: usize) -> BufferLayout {
+        BufferLayout::Array { order: (0..rank).collect(), pad: Expr::I32(0), swizzle: None }
     }
 
     /// One dimension of consecutive elements.
-    pub fn linear() -> Layout {
-        Layout::Strided { strides: vec![Expr::I32(1)] }
+    pub fn linear() -> BufferLayout {
+        BufferLayout::Strided { strides: vec![Expr::I32(1)] }
     }
 
     /// Whether it is that of memory which a launch binds.
     pub fn is_bound(&self) -> bool {
         match self {
-            Layout::Strided { .. } | Layout::Listed { .. } => true,
-            Layout::Array { .. } | Layout::Pointer { .. } | Layout::OfList { .. } => false,
+            BufferLayout::Strided { .. } | BufferLayout::Listed { .. } => true,
+            BufferLayout::Array { .. }
+            | BufferLayout::Pointer { .. }
+            | BufferLayout::OfList { .. } => false,
         }
     }
 }
@@ -123,7 +125,7 @@ impl Layout {
 impl Buffer {
     /// The physical extents of a C array, outermost first, padding included; `None` if strided.
     pub fn physical_dims(&self) -> Option<Vec<Expr>> {
-        let Layout::Array { order, pad, .. } = &self.layout else {
+        let BufferLayout::Array { order, pad, .. } = &self.layout else {
             return None;
         };
         let mut dims: Vec<Expr> = order.iter().map(|&d| self.dims[d].clone()).collect();
@@ -136,14 +138,14 @@ impl Buffer {
     /// The logical dimension along which physically consecutive elements lie.
     pub fn contiguous_dim(&self) -> usize {
         match &self.layout {
-            Layout::Array { order, .. } => order.last().copied().unwrap_or(0),
-            Layout::Strided { strides } | Layout::OfList { strides, .. } => {
+            BufferLayout::Array { order, .. } => order.last().copied().unwrap_or(0),
+            BufferLayout::Strided { strides } | BufferLayout::OfList { strides, .. } => {
                 strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
             }
-            Layout::Listed { strides } => {
+            BufferLayout::Listed { strides } => {
                 1 + strides.iter().position(|s| *s == Expr::I32(1)).unwrap_or(0)
             }
-            Layout::Pointer { .. } => self.dims.len(),
+            BufferLayout::Pointer { .. } => self.dims.len(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Barriers in shared memory that count arrivals and bytes (`mbarrier`), and the fences between the ways to memory.
 
-use super::{Expr, Order};
+use super::{Expr, MemoryOrder};
 
 /// Barriers in shared memory, one beside the other: a handle. No access goes to them, only a [`Mbarrier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,10 +52,10 @@ pub enum MbarrierOp {
     ArriveRemote {
         /// The number of the block in the cluster, an [`I32`](super::Ty::I32). It may be that of the thread's own.
         block: Expr,
-        /// [`Order::Release`] as any other arrival, or [`Order::Relaxed`]: who waits then comes after the asynchronous work
+        /// [`MemoryOrder::Release`] as any other arrival, or [`MemoryOrder::Relaxed`]: who waits then comes after the asynchronous work
         /// that the thread knows to be over, copies and matrix instructions, and not after what threads have loaded and
         /// stored themselves. That is enough where a stage is given back, and needs no fence of the whole device.
-        order: Order,
+        order: MemoryOrder,
     },
     /// Adds to the bytes that asynchronous copies have yet to bring in this phase, then arrives.
     ArriveExpect {

@@ -11,8 +11,8 @@ mod check;
 #[cfg(test)]
 mod tests;
 
-use super::host::{HostError, eval};
 use super::{Elem, Expr, Extent, IrError, Operand, Scalar, Ty, VerifiedKernel};
+use crate::ir::eval::{HostError, eval};
 use std::borrow::Cow;
 use std::ops::Deref;
 

@@ -4,7 +4,7 @@ use super::{
     Access, BufferId, Expr, Mbarrier, ProxyFence, RegisterLimit, TensorCopy, Var, Wgmma, WgmmaSync,
 };
 #[cfg(doc)]
-use super::{Layout, Space, Ty};
+use super::{BufferLayout, Space, Ty};
 use crate::target::tensor_core::Format;
 
 /// A statement. Comments are part of the kernel because the text is read by people.
@@ -33,13 +33,13 @@ pub enum Stmt {
     },
     /// Declares a register array, or pointers, one per thread.
     Registers {
-        /// A buffer in [`Space::Register`] or with [`Layout::Pointer`], visible to the end of the enclosing block.
+        /// A buffer in [`Space::Register`] or with [`BufferLayout::Pointer`], visible to the end of the enclosing block.
         buffer: BufferId,
         /// Whether its elements start as +0; else they start uninitialised.
         zeroed: bool,
     },
     /// Chooses an array of a list: from here to the end of the enclosing block the buffer, one with
-    /// [`Layout::OfList`], is that array, which must exist. It reads a pointer and counts as nothing.
+    /// [`BufferLayout::OfList`], is that array, which must exist. It reads a pointer and counts as nothing.
     Choose {
         /// The buffer.
         buffer: BufferId,
@@ -79,8 +79,8 @@ pub enum Stmt {
     },
     /// Orders what the thread does before it and what it does after it, in the eyes of the scope.
     Fence {
-        /// [`Order::AcqRel`] or [`Order::SeqCst`].
-        order: Order,
+        /// [`MemoryOrder::AcqRel`] or [`MemoryOrder::SeqCst`].
+        order: MemoryOrder,
         /// [`Scope::Block`] or [`Scope::Device`].
         scope: Scope,
     },
@@ -237,7 +237,7 @@ impl LoadMatrix {
     }
 }
 
-/// A pointer: a buffer with [`Layout::Pointer`], and which of an array of them.
+/// A pointer: a buffer with [`BufferLayout::Pointer`], and which of an array of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointerRef {
     /// The buffer that stands for the pointers.
@@ -261,7 +261,7 @@ pub enum Scope {
 
 /// What a fence or an atomic orders beside itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum MemoryOrder {
     /// Nothing.
     Relaxed,
     /// What follows comes after what the atomic has read.
@@ -271,7 +271,7 @@ pub enum Order {
     /// Both.
     AcqRel,
     /// Both, and all such fences have one order that every thread of their scopes agrees on. The simulator
-    /// takes it as [`Order::AcqRel`]: its threads see memory change in one order in any case, so it does
+    /// takes it as [`MemoryOrder::AcqRel`]: its threads see memory change in one order in any case, so it does
     /// not show what a weaker fence would let happen.
     SeqCst,
 }
@@ -287,8 +287,8 @@ pub struct Atomic {
     pub target: Access,
     /// The operand.
     pub value: Expr,
-    /// What is ordered by it: all but [`Order::SeqCst`].
-    pub order: Order,
+    /// What is ordered by it: all but [`MemoryOrder::SeqCst`].
+    pub order: MemoryOrder,
     /// [`Scope::Block`] or [`Scope::Device`].
     pub scope: Scope,
 }

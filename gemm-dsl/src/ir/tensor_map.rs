@@ -1,7 +1,7 @@
 //! Boxes of arrays that one instruction copies to shared memory, and how their rows lie there.
 
 use super::{
-    Access, Buffer, BufferId, Elem, Expr, Kernel, Layout, MbarrierRef, Space, Stmt, Swizzle,
+    Access, Buffer, BufferId, BufferLayout, Elem, Expr, Kernel, MbarrierRef, Space, Stmt, Swizzle,
 };
 
 /// How the 16-byte parts of the rows of a box are exchanged in shared memory, as the hardware that copies boxes and the
@@ -79,7 +79,7 @@ pub(crate) struct Rows {
 impl Rows {
     /// Those of a shared array, if it lies as such hardware has it.
     pub(crate) fn of(k: &Kernel, buffer: &Buffer) -> Option<Self> {
-        let Layout::Array { order, pad, swizzle } = &buffer.layout else { return None };
+        let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
         let plain = order.iter().copied().eq(0..buffer.dims.len());
         let packed = k.eval_const(pad).is_ok_and(|pad| pad == 0);
         if buffer.space != Space::Shared || !plain || !packed {

@@ -2,12 +2,12 @@
 //!
 //! Builders match on the plan and decide nothing; what a launch must satisfy, so that the indices
 //! which they write stay inside an `int`, follows from it in [`Problem::requirements`]. A and B are one kind of thing, a
-//! [`Factor`](tile::Factor), and what tells them apart are questions to their
+//! [`Factor`](shared::tile::Factor), and what tells them apart are questions to their
 //! [`OperandPlan`](crate::plan::OperandPlan), such as which of their axes is contiguous.
 //!
 //! Three seams keep the axes of a spec apart. The *schedule* alone knows which tile of C a block
-//! works on. An operand is a [`Matrix`], which the builders index by row and column. The main loop
-//! of a kernel whose threads hold tiles of C ends in [`Accumulators`](fragment::Accumulators), staged (`pipeline`),
+//! works on. An operand is a [`Matrix`](shared::problem::Matrix), which the builders index by row and column. The main loop
+//! of a kernel whose threads hold tiles of C ends in [`Accumulators`], staged (`pipeline`),
 //! by warpgroups (`tensor`) or not (`direct`), and only the *epilogue* takes them to C; one whose threads have one sum after the other
 //! (`naive`) does both itself.
 //!
@@ -15,54 +15,37 @@
 //! each, and what fills a ragged tile changes no sum (see `edge`), so that all kernels without
 //! `partials`, `lanes: k`, `slices`, `split_k` and `stream_k` give the same bits, those of a zero's sign included.
 
-mod block_tile;
-mod copy;
 mod direct;
-mod edge;
-mod epilogue;
-mod finish;
-mod fold;
-mod fragment;
-mod load;
-mod lost;
-mod matrix;
-mod naive;
-mod operands;
-mod pipeline;
-mod planes;
-mod problem;
-mod ring;
-mod scale;
-mod schedule;
-mod sides;
-mod slices;
-mod split;
-mod stream;
-mod stream_k;
-mod temps;
-mod tensor;
+mod mma;
+pub(crate) mod program;
+pub(crate) mod shared;
+pub(crate) mod simt;
 #[cfg(test)]
 mod tests;
-mod tile;
+mod wgmma;
 
-pub use tensor::planes_of_b;
+pub use program::wgmma::planes_of_b;
 
 use crate::ir::Elem::F32;
-use crate::ir::program::{self, Launch, Program, Step};
+use crate::ir::program::{Launch, Program, Slot as ProgramSlot, Step};
 use crate::ir::{
     Expr, Extent, IrError, KernelBuilder, Operand, Ty, Variant, VerifiedKernel, VerifiedProgram,
 };
 use crate::plan::{SgemmPlan, Shape};
 use crate::spec::{Along, Batch, Layout, SgemmOperand, SgemmSpec, Sharing, Slot};
-use block_tile::{BlockTile, Parts};
-use finish::Finish;
-use fold::HandedOver;
-use fragment::Accumulators;
-use problem::{Problem, Takes};
-use split::Split;
-use tile::{Frame, Tiled};
+use mma::recompute;
+use shared::accumulator_tile::{BlockTile, Parts};
+use shared::epilogue_expression::Finish;
+use shared::intra_block_reduction::HandedOver;
+use shared::problem::{Problem, Takes};
+use shared::split_k::Split;
+use shared::tile::{Frame, Tiled};
+use shared::{epilogue, schedule, split_k, stream_k, unrepresentable};
+use simt::fragment::Accumulators;
+use simt::{naive, pipeline};
+use wgmma::splits;
 
-/// The program of a matrix product: one launch, or of warpgroups those of `tensor::program`. A kernel without guards
+/// The program of a matrix product: one launch, or of warpgroups those of `program::wgmma`. A kernel without guards
 /// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
 ///
 /// # Errors
@@ -78,7 +61,7 @@ pub fn sgemm(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
 /// As [`sgemm`].
 pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, IrError> {
     if kept.contains(&true) && !has_planes_to_give(plan) {
-        return Err(IrError { kernel: plan.kernel_name(), rule: tensor::GIVEN.into() });
+        return Err(IrError { kernel: plan.kernel_name(), rule: program::wgmma::GIVEN.into() });
     }
     let mut program = Program::default();
     let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
@@ -128,7 +111,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
     // By the rules of BLAS no term counts where alpha is a zero of either sign.
     let terms = match alpha {
         Some(alpha) => {
-            let is_zero = lost::magnitude(alpha).equals(Expr::U32(0));
+            let is_zero = unrepresentable::magnitude(alpha).equals(Expr::U32(0));
             is_zero.select(0u64, k.clone())
         }
         None => k.clone(),
@@ -152,7 +135,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
         let resident = resident.min(tiles.clone());
         of_blocks.extend([(Extent::TILES, tiles), (sharers, resident)]);
     }
-    bind.extend(split::slots(&mut program, plan, shared));
+    bind.extend(split_k::slots(&mut program, plan, shared));
     let named = [(Extent::M, &m), (Extent::N, &n), (Extent::K, &terms)];
     let mut extents: Vec<_> = named.into_iter().map(|(of, value)| (of, value.clone())).collect();
     if plan.spec().names_depth() {
@@ -166,7 +149,7 @@ pub fn sgemm_of(plan: &SgemmPlan, kept: [bool; 2]) -> Result<VerifiedProgram, Ir
     extents.extend(of_blocks);
     let given = Given { bind, extents, size: [m, n, k], distinct, terms, kept };
     program.steps = match plan.shape() {
-        Shape::Tensor(t) => tensor::steps(&mut program, (plan, t), given)?,
+        Shape::Tensor(t) => program::wgmma::steps(&mut program, (plan, t), given)?,
         Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => steps(&mut program, plan, given)?,
     };
     VerifiedProgram::new(program)
@@ -178,8 +161,8 @@ pub fn has_planes_to_give(plan: &SgemmPlan) -> bool {
 }
 
 /// What the kernels of a program are given.
-struct Given {
-    bind: Vec<(Operand, program::Slot)>,
+pub(crate) struct Given {
+    bind: Vec<(Operand, ProgramSlot)>,
     extents: Vec<(Extent, Expr)>,
     /// M, N and K, whether alpha lets its terms count or not.
     size: [Expr; 3],
@@ -224,12 +207,12 @@ fn shared(
     tiles: Expr,
     depth: &Expr,
     sms: Option<Expr>,
-) -> (split::Sizes, Vec<(Extent, Expr)>) {
+) -> (split_k::Sizes, Vec<(Extent, Expr)>) {
     let one = || Expr::U64(1);
     let ranges =
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let terms = depth.clone();
-    let sizes = |tiles, ranges, blocks| split::Sizes { tiles, ranges, blocks, terms };
+    let sizes = |tiles, ranges, blocks| split_k::Sizes { tiles, ranges, blocks, terms };
     match (plan.sharing(), sms, plan.shape()) {
         (Sharing::AutoRanges, Some(sms), _) => {
             let tiles = program.value(tiles);
@@ -255,14 +238,14 @@ fn shared(
 }
 
 fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
-    let mut k = KernelBuilder::new(plan.kernel_name());
-    head(&mut k, plan);
-    body(&mut k, plan);
-    k.finish()
+    let mut b = KernelBuilder::new(plan.kernel_name());
+    head(&mut b, plan);
+    body(&mut b, plan);
+    b.finish()
 }
 
 /// What the head of a kernel's text says.
-fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
+fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let stored = if plan.spec().scaled { "alpha * A * B + beta * C" } else { "A * B" };
     let stored = match plan.epilogue() {
         Some(_) => format!("epilogue({stored})"),
@@ -278,70 +261,70 @@ fn head(k: &mut KernelBuilder, plan: &SgemmPlan) {
         }
     };
     match lies(plan.layout()).filter(|_| plan.shape().tensor().is_none()) {
-        None => k.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
+        None => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         Some(lies) => {
-            k.title(format!("C = {stored} in {computed}: {shapes}."));
-            k.title(lies);
+            b.title(format!("C = {stored} in {computed}: {shapes}."));
+            b.title(lies);
         }
     }
     if let Some(t) = plan.shape().tensor() {
-        k.title(format!(
+        b.title(format!(
             "In place of A and B it reads their planes, which lie along K, {}.",
-            planes::rows(t)
+            splits::rows(t)
         ));
     }
     match plan.batch() {
         None => {}
         Some(Batch::Strided) => {
-            k.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
-            k.title("C + p * stride_c.");
+            b.title("A batch: product p of BATCH has its A, B and C at A + p * stride_a, B + p * stride_b and");
+            b.title("C + p * stride_c.");
         }
         Some(Batch::Pointers) => {
-            k.title("A, B and C are arrays of pointers, each to the matrix of a product.");
+            b.title("A, B and C are arrays of pointers, each to the matrix of a product.");
         }
     }
     if plan.spec().scaled && plan.shape().tensor().is_none() {
-        k.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
+        b.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
     }
     if plan.spec().names_depth() {
-        k.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
+        b.title("DEPTH is the extent of A and B all the same, which the epilogue knows as k.");
     }
-    k.title(format!("sgemm_kernel!({})", plan.spec()));
-    k.variant(plan.variant());
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    b.variant(plan.variant());
     if plan.variant() == Variant::Scalar {
-        k.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
+        b.title("Access variant for operands that cannot be accessed 16 bytes at a time.");
     }
     if plan.variant() == Variant::Guarded {
-        k.title("Variant for K = 0, with guards.");
+        b.title("Variant for K = 0, with guards.");
     }
 }
 
-fn body(k: &mut KernelBuilder, plan: &SgemmPlan) {
-    let problem = |k: &mut KernelBuilder| Problem::declare(k, plan, Takes::All);
+fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
+    let problem = |b: &mut KernelBuilder| Problem::declare(b, plan, Takes::All);
     match plan.shape() {
-        Shape::Tensor(shape) => tensor::body(k, plan, shape),
+        Shape::Tensor(shape) => wgmma::body(b, plan, shape),
         Shape::Naive(shape) => {
-            let problem = problem(k);
-            naive::body(k, plan, shape, problem);
+            let problem = problem(b);
+            naive::body(b, plan, shape, problem);
         }
         Shape::Direct(shape) => {
-            let problem = problem(k);
-            direct::body(k, plan, shape, problem);
+            let problem = problem(b);
+            direct::body(b, plan, shape, problem);
         }
         Shape::Tiled(shape) => {
-            let problem = problem(k);
-            let frame = Frame::declare(k, plan, shape, problem);
-            let split = Split::declare(k, plan, &problem, frame.held());
+            let problem = problem(b);
+            let frame = Frame::declare(b, plan, shape, problem);
+            let split = Split::declare(b, plan, &problem, frame.held());
             match problem.stream {
                 None => {
-                    let (tiled, parts) = frame.own_tile(k);
-                    product(k, &tiled, parts, split.as_ref());
+                    let (tiled, parts) = frame.own_tile(b);
+                    product(b, &tiled, parts, split.as_ref());
                 }
                 Some(stream) => {
-                    let any = frame.any_tile(k);
-                    stream.each_tile(k, &frame, |k, tile, range, segment| {
-                        let tiled = frame.tile_of(k, any, tile, range);
-                        product(k, &tiled, Some(Parts::Segment(segment)), split.as_ref());
+                    let any = frame.any_tile(b);
+                    stream.each_tile(b, &frame, |b, tile, range, segment| {
+                        let tiled = frame.tile_of(b, any, tile, range);
+                        product(b, &tiled, Some(Parts::Segment(segment)), split.as_ref());
                     });
                 }
             }
@@ -350,45 +333,45 @@ fn body(k: &mut KernelBuilder, plan: &SgemmPlan) {
 }
 
 /// The tile of C, or the block's part of it.
-fn product(k: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split: Option<&Split>) {
+fn product(b: &mut KernelBuilder, tiled: &Tiled<'_>, parts: Option<Parts>, split: Option<&Split>) {
     let block = BlockTile::of(tiled);
-    let finish = Finish::declare(k, tiled.plan, &block.problem);
-    let acc = pipeline::main_loop(k, tiled);
+    let finish = Finish::declare(b, tiled.plan, &block.problem);
+    let acc = pipeline::main_loop(b, tiled);
     if let Some(matrices) = &tiled.matrices {
-        matrix::recompute(k, tiled, matrices, &acc);
+        recompute(b, tiled, matrices, &acc);
     }
     match tiled.slices {
-        None => finished(k, (&block, parts, split), (acc, None), &finish),
+        None => finished(b, (&block, parts, split), (acc, None), &finish),
         Some(slices) => {
-            let acc = acc.in_one(k, &block);
-            let others = slices.of_block.hand_over(k, &block, &acc, None);
-            finished(k, (&block, parts, split), (acc, Some(others)), &finish);
+            let acc = acc.in_one(b, &block);
+            let others = slices.of_block.hand_over(b, &block, &acc, None);
+            finished(b, (&block, parts, split), (acc, Some(others)), &finish);
         }
     }
 }
 
 /// Takes the sums of a block to C, with those that slices have handed over, or leaves them for another block.
 fn finished(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     (block, parts, split): (&BlockTile<'_>, Option<Parts>, Option<&Split>),
     (acc, others): (Accumulators, Option<HandedOver>),
     finish: &Finish<'_>,
 ) {
-    let add = |k: &mut KernelBuilder| {
+    let add = |b: &mut KernelBuilder| {
         if let Some(others) = &others {
-            others.add(k, block, &acc);
+            others.add(b, block, &acc);
         }
     };
     match split.zip(parts) {
-        None => block.by_holders(k, |k| {
-            add(k);
-            epilogue::store(k, block, &acc, finish);
+        None => block.by_holders(b, |b| {
+            add(b);
+            epilogue::store(b, block, &acc, finish);
         }),
         Some((split, parts)) => {
             if others.is_some() {
-                block.by_holders(k, add);
+                block.by_holders(b, add);
             }
-            split.gather(k, (block, &parts), acc, |k, all| epilogue::store(k, block, all, finish));
+            split.gather(b, (block, &parts), acc, |b, all| epilogue::store(b, block, all, finish));
         }
     }
 }

@@ -12,7 +12,8 @@
 
 use crate::ir::program::{Fill, Program, Slot};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Layout, Operand, Order, Scope,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, KernelBuilder, MemoryOrder, Operand,
+    Scope,
 };
 
 /// The array of words that a program keeps for tickets: as many as there are things made of parts.
@@ -22,13 +23,13 @@ pub(super) fn slot(program: &mut Program, words: Expr) -> Slot {
 
 /// The parameter of a kernel that is this array. Its extent may name parameters that come later, and is given
 /// to [`shape`].
-pub(super) fn parameter(k: &mut KernelBuilder, operand: Operand) -> BufferId {
-    k.global("tickets", Elem::U32, operand)
+pub(super) fn parameter(b: &mut KernelBuilder, operand: Operand) -> BufferId {
+    b.global("tickets", Elem::U32, operand)
 }
 
 /// Says how many words there are.
-pub(super) fn shape(k: &mut KernelBuilder, tickets: BufferId, words: Expr) {
-    k.shape(tickets, [words], [1.into()]);
+pub(super) fn shape(b: &mut KernelBuilder, tickets: BufferId, words: Expr) {
+    b.shape(tickets, [words], [1.into()]);
 }
 
 /// The tickets of the blocks that share one thing.
@@ -49,17 +50,17 @@ pub(super) struct Tickets {
 const MEET: u32 = 1;
 
 /// A barrier of so many threads of a block, or of all.
-pub(super) fn barrier(k: &mut KernelBuilder, meet: Option<u32>) {
+pub(super) fn barrier(b: &mut KernelBuilder, meet: Option<u32>) {
     match meet {
-        None => k.barrier(),
-        Some(threads) => k.named_barrier(MEET, threads),
+        None => b.barrier(),
+        Some(threads) => b.named_barrier(MEET, threads),
     }
 }
 
 /// Declares the word of shared memory by which a block learns that it is the last.
-pub(super) fn flag(k: &mut KernelBuilder) -> Access {
+pub(super) fn flag(b: &mut KernelBuilder) -> Access {
     let meaning = "whether all other blocks have left their parts";
-    let is_last = k.shared("is_last", Elem::U32, [], Layout::row_major(0), meaning);
+    let is_last = b.shared("is_last", Elem::U32, [], BufferLayout::row_major(0), meaning);
     Access::new(is_last, [])
 }
 
@@ -76,43 +77,43 @@ impl Tickets {
     }
 
     /// Takes the block's ticket, by the one thread that has left all of the block's part.
-    pub(super) fn take(&self, k: &mut KernelBuilder) {
+    pub(super) fn take(&self, b: &mut KernelBuilder) {
         let (one, none) = (Expr::U32(1), Expr::U32(0));
-        let (word, order) = (self.word.clone(), Order::AcqRel);
-        let before = k.atomic("ticket", AtomicOp::Add, word, one.clone(), order, Scope::Device);
+        let (word, order) = (self.word.clone(), MemoryOrder::AcqRel);
+        let before = b.atomic("ticket", AtomicOp::Add, word, one.clone(), order, Scope::Device);
         let last = (before + one.clone()).equals(self.blocks.clone().cast(Elem::U32));
-        k.store(self.is_last.clone(), last.select(one, none));
+        b.store(self.is_last.clone(), last.select(one, none));
     }
 
     /// Takes the block's ticket where all its threads have left some of its part: the barrier puts their stores
     /// before the atomic.
-    pub(super) fn take_for_all(&self, k: &mut KernelBuilder) {
-        barrier(k, self.meet);
-        k.if_(self.first_thread.clone(), |k| self.take(k));
+    pub(super) fn take_for_all(&self, b: &mut KernelBuilder) {
+        barrier(b, self.meet);
+        b.if_(self.first_thread.clone(), |b| self.take(b));
     }
 
     /// Whether the block has the last ticket, as all its threads know behind a barrier: it then sees all parts. A
     /// block that comes here again, for another thing, must meet at a barrier before it takes that one's ticket, as it does
     /// by [`take_for_all`](Self::take_for_all).
-    pub(super) fn is_last(&self, k: &mut KernelBuilder) -> Expr {
+    pub(super) fn is_last(&self, b: &mut KernelBuilder) -> Expr {
         // The flag is seen by all; and what its thread has acquired is.
-        barrier(k, self.meet);
+        barrier(b, self.meet);
         self.is_last.clone().load().equals(Expr::U32(1))
     }
 
     /// Sets the word back, by the block with the last ticket.
-    pub(super) fn reset(&self, k: &mut KernelBuilder) {
-        k.comment("Back to zero, for the next launch.");
-        k.if_(self.first_thread.clone(), |k| k.store(self.word.clone(), Expr::U32(0)));
+    pub(super) fn reset(&self, b: &mut KernelBuilder) {
+        b.comment("Back to zero, for the next launch.");
+        b.if_(self.first_thread.clone(), |b| b.store(self.word.clone(), Expr::U32(0)));
     }
 
     /// Does something by all threads of the block with the last ticket, and sets the word back.
-    pub(super) fn by_last(&self, k: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
-        let is_last = self.is_last(k);
-        k.if_(is_last, |k| {
-            k.comment("The last ticket: this block sees the parts of all others.");
-            make(k);
-            self.reset(k);
+    pub(super) fn by_last(&self, b: &mut KernelBuilder, make: impl FnOnce(&mut KernelBuilder)) {
+        let is_last = self.is_last(b);
+        b.if_(is_last, |b| {
+            b.comment("The last ticket: this block sees the parts of all others.");
+            make(b);
+            self.reset(b);
         });
     }
 }

@@ -1,8 +1,8 @@
 //! Tokens into entries: commas, colons and angle brackets.
 
 use super::token::{Span, Token, TokenKind, Tokens};
-use crate::error::syntax as error;
 use crate::error::{Site, SpecError};
+use crate::parse::messages;
 use crate::spec::Kind;
 
 /// A key and what follows it.
@@ -57,7 +57,7 @@ pub(super) fn split<'t>(tokens: Tokens<'t>, kind: &dyn Fn(&str) -> Option<Kind>)
         let entry = rest.first(head + rest.after(head).until(|token| token.is(',')).len());
         let comma = rest.after(entry.len()).first(1);
         if entry.is_empty() && !comma.is_empty() {
-            splitter.fault(error::empty_entry(), comma);
+            splitter.fault(messages::empty_entry(), comma);
         }
         splitter.entries(entry);
         if comma.is_empty() {
@@ -92,11 +92,11 @@ impl<'t> Splitter<'t, '_> {
         match &tokens[..] {
             [open, .., close] if open.is('<') && close.is('>') => tokens.inner(),
             [open, ..] if open.is('<') => {
-                self.fault(error::open_angle(), tokens.first(1));
+                self.fault(messages::open_angle(), tokens.first(1));
                 tokens.after(1)
             }
             [.., close] if close.is('>') => {
-                self.fault(error::close_angle(), tokens.after(tokens.len() - 1));
+                self.fault(messages::close_angle(), tokens.after(tokens.len() - 1));
                 tokens.first(tokens.len() - 1)
             }
             _ => tokens,
@@ -108,7 +108,7 @@ impl<'t> Splitter<'t, '_> {
         while let Some(first) = tokens.iter().next() {
             if !first.is_word() {
                 let found = tokens.first(tokens.unit());
-                self.fault(error::not_a_key(&found.text()), found);
+                self.fault(messages::not_a_key(&found.text()), found);
                 return;
             }
             let key = tokens.first(self.key_length(tokens));
@@ -150,7 +150,7 @@ impl<'t> Splitter<'t, '_> {
             [colon, more @ ..] if colon.is(':') => {
                 let mut behind = rest.after(1);
                 if more.first().is_some_and(|second| second.is(':')) {
-                    self.fault(error::second_colon(&name), behind.first(1));
+                    self.fault(messages::second_colon(&name), behind.first(1));
                     behind = behind.after(1);
                 }
                 let (value, rest) = match (self.kind)(&name) {
@@ -162,14 +162,14 @@ impl<'t> Splitter<'t, '_> {
                 rest
             }
             [word, ..] if word.is_word() && self.starts_entry(&name, word) => {
-                self.fault(error::missing_comma(&rest.first(1).text()), rest.first(1));
+                self.fault(messages::missing_comma(&rest.first(1).text()), rest.first(1));
                 rest
             }
             [..] => {
                 // What follows an unknown key tells nothing.
                 if self.is_key(&name) {
                     let found = rest.first(rest.unit());
-                    self.fault(error::missing_colon(&name, &found.text()), found);
+                    self.fault(messages::missing_colon(&name, &found.text()), found);
                 }
                 entry.malformed = true;
                 rest.after(rest.len())
@@ -199,14 +199,14 @@ impl<'t> Splitter<'t, '_> {
             [word, ..]
                 if word.is_word() && value.text() == word.text && !self.is_key(&word.text) =>
             {
-                self.fault(error::twice(&word.text), rest.first(1));
+                self.fault(messages::twice(&word.text), rest.first(1));
                 return (value, rest.after(1));
             }
             [word, ..] if word.is_word() && !continues_size(&word.text) => {
-                self.fault(error::missing_comma(&rest.first(1).text()), rest.first(1));
+                self.fault(messages::missing_comma(&rest.first(1).text()), rest.first(1));
             }
             [punct, ..] if punct.is(';') => {
-                self.fault(error::not_a_comma(";"), rest.first(1));
+                self.fault(messages::not_a_comma(";"), rest.first(1));
                 return (value, rest.after(1));
             }
             // What is left makes no entry: let the whole be the value, which is of no kind.

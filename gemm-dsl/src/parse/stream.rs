@@ -2,7 +2,7 @@
 
 use super::MAX_DEPTH;
 use super::token::{Read, Token, TokenKind};
-use crate::error::syntax as error;
+use crate::parse::messages;
 use proc_macro2::{Delimiter, Group, Spacing, Span, TokenStream, TokenTree, token_stream};
 
 /// The tokens, and for each of them its place in the source.
@@ -17,7 +17,7 @@ pub(super) fn tokens(stream: TokenStream) -> Read<Span> {
         match level.rest.next() {
             Some(TokenTree::Group(group)) => {
                 if open.len() > MAX_DEPTH {
-                    return Err(Box::new((error::too_deep(MAX_DEPTH), group.span_open())));
+                    return Err(Box::new((messages::too_deep(MAX_DEPTH), group.span_open())));
                 }
                 open.push(found.open(&group));
             }

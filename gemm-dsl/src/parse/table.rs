@@ -1,11 +1,11 @@
 //! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
 
+mod messages;
 use super::token::{Span, Token, TokenKind, Tokens};
 use super::{Entry, Fault, MAX_FAULTS, MAX_TEXT, Outcome, checked_part, text};
-use crate::error::kernel_table as error;
-use crate::error::syntax::too_many;
 use crate::error::{Excerpt, SpecError, SpecErrors};
 use crate::expr::{Closure, Problems};
+use crate::parse::messages::too_many;
 use crate::spec::{Accuracy, UnknownWord};
 use crate::tables::{ACCURACY, Header, INVARIANT, KernelTable, Row, Rows};
 use std::collections::HashMap;
@@ -60,7 +60,7 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
             continue;
         }
         if table.count == MAX_ROWS {
-            table.faults.push((error::too_many_rows(MAX_ROWS), Some(row.span())));
+            table.faults.push((messages::too_many_rows(MAX_ROWS), Some(row.span())));
             // What comes behind is not looked at; it may be what is needed.
             table.is_total = true;
             break;
@@ -70,14 +70,14 @@ pub(super) fn read<S: Rows>(tokens: &[Token]) -> ReadTable<S> {
     }
     if !table.told_otherwise && !table.is_total {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
-        table.faults.push((error::no_else(), last));
+        table.faults.push((messages::no_else(), last));
     }
     let Table { rows, places, mut faults, header, .. } = table;
     if faults.is_empty() {
         // The tables of macros are read again as texts.
         let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
         if bytes > MAX_TEXT {
-            faults.push((error::too_long_table(bytes, MAX_TEXT), None));
+            faults.push((messages::too_long_table(bytes, MAX_TEXT), None));
         }
     }
     faults.sort_by_key(|(_, span)| span.as_ref().map(|span| span.start));
@@ -129,7 +129,7 @@ impl<S: Rows> Table<S> {
             _ => return false,
         };
         if self.count > 0 || again {
-            self.fault(error::late_word(word, again), head.span());
+            self.fault(messages::late_word(word, again), head.span());
         }
         if !rest.is_empty() {
             self.count += 1;
@@ -146,7 +146,7 @@ impl<S: Rows> Table<S> {
             return (row, row.after(row.len()));
         }
         let (head, rest) = (row.first(HEAD), row.after(HEAD));
-        let fault = error::no_semicolon(&head[2].text, &rest.first(1).text());
+        let fault = messages::no_semicolon(&head[2].text, &rest.first(1).text());
         self.fault(fault, rest.first(1).span());
         (head, if rest[0].is(',') { rest.after(1) } else { rest })
     }
@@ -156,7 +156,7 @@ impl<S: Rows> Table<S> {
         let class = row.after(2);
         class.text().parse().unwrap_or_else(|fault: UnknownWord| {
             let span = if class.is_empty() { row.span() } else { class.span() };
-            self.fault(error::no_accuracy(&fault), span);
+            self.fault(messages::no_accuracy(&fault), span);
             Accuracy::Norm
         })
     }
@@ -164,21 +164,23 @@ impl<S: Rows> Table<S> {
     fn row(&mut self, row: Tokens<'_>) {
         let Some(arrow) = arrow(row) else {
             self.is_total |= row[0].text == "else";
-            return self
-                .fault(error::no_arrow((S::CONDITION.example, S::LINE), &row.text()), row.span());
+            return self.fault(
+                messages::no_arrow((S::CONDITION.example, S::LINE), &row.text()),
+                row.span(),
+            );
         };
         let (head, line) = (row.first(arrow), row.after(arrow + 2));
         if head.is_empty() {
             self.is_total = true;
-            return self.fault(error::no_condition(S::CONDITION.example), row.first(2).span());
+            return self.fault(messages::no_condition(S::CONDITION.example), row.first(2).span());
         }
         if self.told_otherwise {
-            self.fault(error::behind_else(), row.span());
+            self.fault(messages::behind_else(), row.span());
         }
         let (when, comes) = match head.tokens() {
             [word] if word.text == "else" => {
                 if !self.told_otherwise && ways::<S>(&self.left).is_empty() {
-                    self.fault(error::no_problem(), head.span());
+                    self.fault(messages::no_problem(), head.span());
                 }
                 self.told_otherwise = true;
                 (None, self.left.clone())
@@ -191,7 +193,7 @@ impl<S: Rows> Table<S> {
         let is_sound = faults.is_empty();
         for (key, asked) in S::FOLLOWING {
             let entry = given.get(key);
-            faults.extend(entry.map(|e| (error::of_problem(key, asked), Some(e.key.span()))));
+            faults.extend(entry.map(|e| (messages::of_problem(key, asked), Some(e.key.span()))));
         }
         // What is wrong with a row as a whole stands at its line.
         let whole = if line.is_empty() { row.span() } else { line.span() };
@@ -200,7 +202,7 @@ impl<S: Rows> Table<S> {
             self.fault(fault, given[key].value_span());
         }
         if is_sound && let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
-            self.fault(error::other_work(key), whole);
+            self.fault(messages::other_work(key), whole);
         }
         if is_sound && self.count == 1 {
             self.first = Some(spec.clone());
@@ -225,12 +227,12 @@ impl<S: Rows> Table<S> {
             && let Some(key) = S::VARIES.and_then(|varies| varies(spec))
             && let Some(value) = value(key)
         {
-            return Some((key, error::varies(key, &value)));
+            return Some((key, messages::varies(key, &value)));
         }
         let (key, needed) = S::ROUNDS?;
         let needed = needed(spec);
         let value = value(key).filter(|_| needed.is_none_or(|of| of > self.header.granted()))?;
-        Some((key, error::inexact((key, &value), needed)))
+        Some((key, messages::inexact((key, &value), needed)))
     }
 
     /// A condition, unless it is faulty, also one of which no problem is left; and the problems that come.
@@ -249,22 +251,22 @@ impl<S: Rows> Table<S> {
         let mut comes = self.left.clone();
         if let Some(always) = when.constant() {
             self.is_total |= always;
-            self.fault(error::constant(always), span);
+            self.fault(messages::constant(always), span);
         } else if let Some((_, row)) = self.conditions.iter().find(|(other, _)| *other == when) {
             let row = *row;
-            self.fault(error::repeated(row), span);
+            self.fault(messages::repeated(row), span);
         } else {
             comes = self.left.take(&when);
             // By itself, whatever rows are before.
             let mut others = Problems::all();
             let own = others.take(&when);
             if ways::<S>(&own).is_empty() {
-                self.fault(error::constant(false), span);
+                self.fault(messages::constant(false), span);
             } else if ways::<S>(&others).is_empty() {
                 self.is_total = true;
-                self.fault(error::constant(true), span);
+                self.fault(messages::constant(true), span);
             } else if ways::<S>(&comes).is_empty() {
-                self.fault(error::no_problem(), span);
+                self.fault(messages::no_problem(), span);
             }
             self.conditions.push((when.clone(), self.count));
         }
@@ -291,7 +293,9 @@ fn checked_ways<S: Rows>(spec: &S, ways: &[usize]) -> Result<(), SpecErrors> {
         let so: Vec<&str> =
             S::answers(*way).into_iter().filter_map(|(name, is)| is.then_some(name)).collect();
         let so = so.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-        return Err(SpecErrors::of(faults.iter().map(|fault| error::where_they_lie(fault, &so))));
+        return Err(SpecErrors::of(
+            faults.iter().map(|fault| messages::where_they_lie(fault, &so)),
+        ));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 use super::token::{Read, Token, TokenKind};
 use super::{MAX_DEPTH, MAX_TEXT};
 use crate::error::SpecError;
-use crate::error::syntax as error;
+use crate::parse::messages;
 use std::ops::Range;
 
 /// The tokens, and for each of them its place in the text, in bytes.
@@ -16,12 +16,12 @@ use std::ops::Range;
 /// or a text that is too long.
 pub(super) fn tokens(text: &str) -> Read<Range<usize>> {
     if text.len() > MAX_TEXT {
-        return Err(Box::new((error::too_long(text.len(), MAX_TEXT), 0..0)));
+        return Err(Box::new((messages::too_long(text.len(), MAX_TEXT), 0..0)));
     }
     let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), places: Vec::new(), open: Vec::new() };
     while lexer.token()? {}
     match lexer.open.last() {
-        Some((bracket, at)) => Err(Box::new((error::unclosed(*bracket), *at..*at + 1))),
+        Some((bracket, at)) => Err(Box::new((messages::unclosed(*bracket), *at..*at + 1))),
         None => Ok((lexer.tokens, lexer.places)),
     }
 }
@@ -53,9 +53,10 @@ impl<'t> Lexer<'t> {
         } else if rest.starts_with("//") {
             self.at += rest.find('\n').unwrap_or(rest.len());
         } else if rest.starts_with("/*") {
-            self.at += comment(rest).ok_or_else(|| self.fault(error::unclosed("/*"), 2))?;
+            self.at += comment(rest).ok_or_else(|| self.fault(messages::unclosed("/*"), 2))?;
         } else if let Some(start) = quoted_start(rest) {
-            let length = start.length(rest).ok_or_else(|| self.fault(error::unclosed(first), 1))?;
+            let length =
+                start.length(rest).ok_or_else(|| self.fault(messages::unclosed(first), 1))?;
             self.push(TokenKind::Literal, length + word(&rest[length..]));
         } else if first.is_ascii_digit() {
             self.push(TokenKind::Literal, number(rest));
@@ -65,7 +66,7 @@ impl<'t> Lexer<'t> {
             self.push(TokenKind::Word, if length == 0 { 1 } else { raw + length });
         } else if let '(' | '[' | '{' = first {
             if self.open.len() >= MAX_DEPTH {
-                return Err(self.fault(error::too_deep(MAX_DEPTH), 1));
+                return Err(self.fault(messages::too_deep(MAX_DEPTH), 1));
             }
             self.open.push((first, self.at));
             self.push(TokenKind::Open, 1);
@@ -74,18 +75,18 @@ impl<'t> Lexer<'t> {
                 Some(('(', _)) if first == ')' => {}
                 Some(('[', _)) if first == ']' => {}
                 Some(('{', _)) if first == '}' => {}
-                open => return Err(self.fault(error::unopened(first, open.map(|o| o.0)), 1)),
+                open => return Err(self.fault(messages::unopened(first, open.map(|o| o.0)), 1)),
             }
             self.push(TokenKind::Close, 1);
         } else if first == '\'' && !rest[1..].starts_with(is_word_start) {
-            return Err(self.fault(error::unclosed(first), 1));
+            return Err(self.fault(messages::unclosed(first), 1));
         } else if PUNCTUATION.contains(first) {
             let joint = rest[1..].starts_with(|c| PUNCTUATION.contains(c)) || first == '\'';
             // A comment is a space.
             let joint = joint && !["//", "/*"].iter().any(|comment| rest[1..].starts_with(comment));
             self.push(TokenKind::Punct { joint }, 1);
         } else {
-            return Err(self.fault(error::no_token(first), first.len_utf8()));
+            return Err(self.fault(messages::no_token(first), first.len_utf8()));
         }
         Ok(true)
     }

@@ -1,8 +1,9 @@
 //! One value: a word, a number or a size.
 
 use super::token::{Token, TokenKind, Tokens};
-use crate::error::{SpecError, clip, syntax as error};
+use crate::error::{SpecError, clip};
 use crate::expr::Closure;
+use crate::parse::messages;
 use crate::spec::{Datum, Kind};
 
 /// Reads the tokens behind the colon of `key`; there is at least one.
@@ -19,7 +20,7 @@ pub(super) fn read(
 
 /// A value that has at most one fault.
 fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, SpecError> {
-    let wrong_kind = || error::wrong_kind(key, kind, &tokens.text());
+    let wrong_kind = || messages::wrong_kind(key, kind, &tokens.text());
     match (kind, &tokens[..]) {
         (Kind::Name, [word]) if word.is_word() => Ok(Datum::Word(word.text.clone())),
         (Kind::Word(words), [word]) if word.is_word() => {
@@ -27,7 +28,7 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
             if words.contains(&word.as_str()) {
                 Ok(Datum::Word(word.clone()))
             } else {
-                Err(error::unknown_word(key, &clip(word), words, closest(word, words)))
+                Err(messages::unknown_word(key, &clip(word), words, closest(word, words)))
             }
         }
         (Kind::NumberOr(word), [found]) if found.is_word() && found.text == word => {
@@ -36,7 +37,7 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
         (Kind::Number | Kind::NumberOr(_) | Kind::Size { .. }, [minus, number])
             if minus.is('-') && is_numeric(number) =>
         {
-            Err(error::negative(key, &tokens.text()))
+            Err(messages::negative(key, &tokens.text()))
         }
         (Kind::Number | Kind::NumberOr(_), [found]) if is_numeric(found) => {
             one_number(key, &found.text)
@@ -47,7 +48,7 @@ fn plain(key: &'static str, kind: Kind, tokens: Tokens<'_>) -> Result<Datum, Spe
         (Kind::Size { .. }, [number, _, ..]) if number.kind == TokenKind::Literal => {
             let found = tokens.text();
             match is_size_text(&found) {
-                true => Err(error::spaces(key, &found)),
+                true => Err(messages::spaces(key, &found)),
                 false => Err(wrong_kind()),
             }
         }
@@ -79,10 +80,10 @@ fn is_size_text(text: &str) -> bool {
 
 fn one_number(key: &'static str, found: &str) -> Result<Datum, SpecError> {
     if let Some(value) = hexadecimal(found) {
-        return Err(error::hexadecimal(key, found, value));
+        return Err(messages::hexadecimal(key, found, value));
     }
     if found.contains('x') {
-        return Err(error::size_for_number(key, &clip(found)));
+        return Err(messages::size_for_number(key, &clip(found)));
     }
     Ok(Datum::Number(number(key, found, found)?))
 }
@@ -101,14 +102,14 @@ fn size(
 ) -> Result<Datum, SpecError> {
     let quote = &clip(found);
     if found.contains('X') {
-        return Err(error::capital_x(key, quote));
+        return Err(messages::capital_x(key, quote));
     }
     let parts: Vec<&str> = found.split('x').collect();
     if parts.iter().any(|part| part.is_empty()) {
-        return Err(error::missing_dimension(key, quote, form));
+        return Err(messages::missing_dimension(key, quote, form));
     }
     if found.starts_with("0x") && parts.len() != dims {
-        return Err(error::hexadecimal_size(key, quote, form, example));
+        return Err(messages::hexadecimal_size(key, quote, form, example));
     }
     let sizes =
         parts.iter().map(|part| number(key, found, part)).collect::<Result<Vec<u32>, _>>()?;
@@ -116,7 +117,7 @@ fn size(
         return Err(crate::error::table::zero_dimension(key, quote));
     }
     if sizes.len() != dims {
-        return Err(error::dimensions(key, quote, (sizes.len(), dims), form, example));
+        return Err(messages::dimensions(key, quote, (sizes.len(), dims), form, example));
     }
     Ok(Datum::Size(sizes))
 }
@@ -125,12 +126,12 @@ fn size(
 fn number(key: &'static str, found: &str, part: &str) -> Result<u32, SpecError> {
     let (quote, quoted_part) = (&clip(found), &clip(part));
     if part.bytes().all(|b| b.is_ascii_digit()) {
-        part.parse().map_err(|_| error::too_large(key, quote, quoted_part))
+        part.parse().map_err(|_| messages::too_large(key, quote, quoted_part))
     } else if part.contains('.') {
-        Err(error::fraction(key, quote, quoted_part))
+        Err(messages::fraction(key, quote, quoted_part))
     } else if part.bytes().all(|b| b.is_ascii_digit() || b == b'_') {
-        Err(error::underscores(key, quote))
+        Err(messages::underscores(key, quote))
     } else {
-        Err(error::not_decimal(key, quote, quoted_part))
+        Err(messages::not_decimal(key, quote, quoted_part))
     }
 }

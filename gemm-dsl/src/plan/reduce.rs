@@ -26,6 +26,7 @@
 //! * a name, if given, is an identifier of CUDA C++ with a letter or a digit.
 
 mod decisions;
+mod messages;
 mod parts;
 mod types;
 
@@ -33,7 +34,7 @@ pub use parts::Part;
 pub use types::Types;
 
 use super::{Faults, check_name};
-use crate::error::{SpecError, SpecErrors, reduce as error};
+use crate::error::{SpecError, SpecErrors};
 use crate::ir::Elem;
 use crate::spec::{LaunchForm, Op, Over, ReduceSpec, Tree};
 use crate::target::arch::{BLOCK_THREADS, STATIC_SHARED_BYTES, WARP};
@@ -165,7 +166,7 @@ impl ReduceSpec {
 
     /// What is wrong with folding the elements of a result piece by piece.
     pub(crate) fn without_runs(&self) -> SpecError {
-        error::shards_without_runs(self.over, elements(self.round()))
+        messages::shards_without_runs(self.over, elements(self.round()))
     }
 }
 
@@ -177,12 +178,12 @@ fn elements((threads, items, vector): (u32, u32, u32)) -> u64 {
 fn check_block(spec: &ReduceSpec, faults: &mut Faults) {
     let block = spec.block;
     match block {
-        0 => faults.0.push(error::block_zero()),
-        1..WARP => faults.0.push(error::block_small(block)),
+        0 => faults.0.push(messages::block_zero()),
+        1..WARP => faults.0.push(messages::block_small(block)),
         WARP..=BLOCK_THREADS => {
-            faults.require(block.is_power_of_two(), || error::block_not_power_of_two(block))
+            faults.require(block.is_power_of_two(), || messages::block_not_power_of_two(block))
         }
-        _ => faults.0.push(error::block_large(block)),
+        _ => faults.0.push(messages::block_large(block)),
     }
 }
 
@@ -192,27 +193,29 @@ fn check_items(spec: &ReduceSpec, faults: &mut Faults) {
     if spec.launch_form() == LaunchForm::Tiles {
         if faults.sound(&["block"]) {
             faults.require(elements <= MAX_BLOCK_ELEMENTS, || {
-                error::too_many_elements(spec.block, spec.items, vector)
+                messages::too_many_elements(spec.block, spec.items, vector)
             });
         }
     } else {
         let width = vector.saturating_mul(spec.coarsen);
         let held = u64::from(spec.items) * u64::from(width);
-        faults.require(held <= MAX_HELD, || error::too_many_held(spec.items, width, MAX_HELD));
+        faults.require(held <= MAX_HELD, || messages::too_many_held(spec.items, width, MAX_HELD));
     }
 }
 
 fn check_block_fold(spec: &ReduceSpec, faults: &mut Faults) {
     let folds = spec.folds_by_blocks();
-    faults.require(folds || spec.tree == Tree::Sequential, || error::tree_without_block(spec.tree));
+    faults.require(folds || spec.tree == Tree::Sequential, || {
+        messages::tree_without_block(spec.tree)
+    });
     if spec.unroll_last_warp && spec.shuffle {
-        faults.0.push(error::last_warp_and_shuffle());
+        faults.0.push(messages::last_warp_and_shuffle());
     } else if spec.unroll_last_warp {
         if faults.sound(&["block"]) {
-            faults.require(spec.block >= 64, || error::last_warp_without_tree(spec.block));
+            faults.require(spec.block >= 64, || messages::last_warp_without_tree(spec.block));
         }
         faults.require(spec.tree != Tree::InterleavedDivergent, || {
-            error::last_warp_of_divergent_tree()
+            messages::last_warp_of_divergent_tree()
         });
     }
 }
@@ -227,17 +230,17 @@ fn check_group(spec: &ReduceSpec, faults: &mut Faults) {
         Over::All => {}
         Over::Rows | Over::Segments => {
             let sound = sound && (group <= WARP || group == spec.block);
-            faults.require(sound, || error::group_of_row(group, spec.block));
+            faults.require(sound, || messages::group_of_row(group, spec.block));
         }
         Over::Columns | Over::Middle => {
-            faults.require(sound, || error::group_of_column(group, spec.block));
+            faults.require(sound, || messages::group_of_column(group, spec.block));
         }
     }
 }
 
 fn check_blocks(spec: &ReduceSpec, faults: &mut Faults) {
     let Some(blocks) = spec.blocks else { return };
-    faults.require(blocks <= MAX_BLOCKS, || error::too_many_blocks(blocks, MAX_BLOCKS));
+    faults.require(blocks <= MAX_BLOCKS, || messages::too_many_blocks(blocks, MAX_BLOCKS));
     check_row("blocks", spec, faults);
 }
 
@@ -246,21 +249,21 @@ fn check_row(key: &'static str, spec: &ReduceSpec, faults: &mut Faults) {
     let by_parts = spec.over == Over::Rows && !spec.folds_by_blocks();
     if faults.sound(&["group", "block"]) {
         let group = spec.group_of_result();
-        faults.require(!by_parts, || error::blocks_of_groups(key, group, spec.block));
+        faults.require(!by_parts, || messages::blocks_of_groups(key, group, spec.block));
     }
 }
 
 fn check_run(spec: &ReduceSpec, faults: &mut Faults) {
     // Segments have none at all.
     let Some(run) = spec.run.filter(|_| spec.over != Over::Segments) else { return };
-    faults.require(spec.blocks.is_none(), || error::run_and_blocks(run));
+    faults.require(spec.blocks.is_none(), || messages::run_and_blocks(run));
     check_row("run", spec, faults);
     if faults.sound(&["run", "block", "group", "items"]) {
         let round = elements(spec.round());
         if u128::from(run) > MAX_BLOCK_ELEMENTS {
-            faults.0.push(error::run_long(run, round));
+            faults.0.push(messages::run_long(run, round));
         } else if !u64::from(run).is_multiple_of(round) {
-            faults.0.push(error::run_of_rounds(run, spec.round()));
+            faults.0.push(messages::run_of_rounds(run, spec.round()));
         }
     }
 }
@@ -276,7 +279,7 @@ fn check_shared(spec: &ReduceSpec, parts: &[Part], faults: &mut Faults) {
         let several = spec.run.is_some() || spec.blocks.is_some_and(|blocks| blocks > 1);
         let word = if several { TICKET_BYTES } else { 0 };
         faults.require(bytes + word <= STATIC_SHARED_BYTES, || {
-            error::too_much_shared(spec.block, width, (kept, word), STATIC_SHARED_BYTES)
+            messages::too_much_shared(spec.block, width, (kept, word), STATIC_SHARED_BYTES)
         });
     }
 }
@@ -286,7 +289,7 @@ fn check_launch(spec: &ReduceSpec, faults: &mut Faults) {
         && faults.sound(&["launch"])
         && let Some(beyond) = spec.beyond_tiles()
     {
-        faults.0.push(error::beyond_tiles(beyond));
+        faults.0.push(messages::beyond_tiles(beyond));
     }
 }
 

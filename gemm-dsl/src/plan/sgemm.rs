@@ -56,25 +56,25 @@
 //! Nothing else is refused of a spec whose values could be read. A copy with fewer accesses than threads, or a number of them that does
 //! not divide among the threads, is predicated; a block need not be a multiple of a warp.
 
-mod budget;
 mod check;
 mod decisions;
 mod direct;
 mod epilogue;
-mod matrix;
+mod mma;
 mod operand;
-mod tensor;
-mod tiled;
+mod shared_memory;
+pub(crate) mod simt;
 mod waiting;
+mod wgmma;
 
-pub(crate) use budget::{Registers, SharedSum};
 pub use direct::{DirectPlan, ReadPlan};
 pub use epilogue::{EpiloguePlan, Guards};
-pub use matrix::MatrixPlan;
+pub use mma::MatrixPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
-pub use tensor::TensorPlan;
-pub(crate) use tensor::WARPGROUP;
-pub use tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
+pub(crate) use shared_memory::{Registers, SharedSum};
+pub use simt::tiled::{Pipeline, Ragged, TiledPlan, WarpTile};
+pub use wgmma::TensorPlan;
+pub(crate) use wgmma::WARPGROUP;
 
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;

@@ -9,7 +9,7 @@ use super::Shape;
 use crate::Family;
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
-use crate::ir::contract::{Array, Axis, Contract, Need, Place, Stretch, Unmet};
+use crate::ir::contract::{Array, Axis, Contract, ContractError, Need, Place, Region};
 use crate::spec::{Block, Rect, ReduceSpec, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 use plausible::plausible;
@@ -238,9 +238,9 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
 }
 
 /// Whether a packed product takes these extents, of operands that are long enough.
-fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), Unmet> {
+fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
     let elem = F32;
-    let place = Place::One(Stretch { address: 0, len: u64::MAX });
+    let place = Place::One(Region { address: 0, len: u64::MAX });
     let array = |name| Array { name, elem, place, axes: None };
     contract.bind_in_order(&["A", "B", "C"].map(array), &extents).map(drop)
 }
@@ -251,7 +251,7 @@ fn what_a_kernel_does_not_touch_may_lie_anyhow() {
     let program = SgemmSpec::default().program().expect("a sound spec");
     let bound = |k: u64| {
         let axes = [Axis { extent: 2, stride: 7 }, Axis { extent: 7, stride: 1 }];
-        let place = Place::One(Stretch { address: 0, len: 14 });
+        let place = Place::One(Region { address: 0, len: 14 });
         let array = |name, axes| Array { name, elem: F32, place, axes };
         let arrays = [array("A", Some(&axes[..])), array("B", None), array("C", None)];
         program.preferred().contract().bind_in_order(&arrays, &[2, 2, k]).map(drop)
@@ -276,7 +276,7 @@ proptest! {
         let (_, width) = plan.block_tile();
         let contract = program.preferred().contract();
         let widest = match bound(contract, [1, u64::MAX >> 33, 1]) {
-            Err(Unmet { need: Need::AtMost(most), .. }) => most,
+            Err(ContractError { need: Need::AtMost(most), .. }) => most,
             other => return Err(TestCaseError::fail(format!("`{spec}`: {other:?}"))),
         };
         prop_assert_eq!(bound(contract, [1, widest, 1]), Ok(()));

@@ -3,7 +3,7 @@
 use super::Case;
 use super::lying::{Image, Images, Lying, poison};
 use gemm_dsl::Family;
-use gemm_dsl::ir::contract::{Array, Axis, Given, Parameter, Place, Stretch, Unmet};
+use gemm_dsl::ir::contract::{Arguments, Array, Axis, ContractError, Parameter, Place, Region};
 use gemm_dsl::ir::program::{Fill, Known, Launch, Slot};
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
@@ -68,7 +68,7 @@ impl Machine for Simulator {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The arguments meet the contract of none of the kernels.
-    Unmet(Box<Unmet>),
+    Unmet(Box<ContractError>),
     /// An expression of the program has no value.
     Host(HostError),
     /// What the simulator finds.
@@ -112,7 +112,7 @@ impl<'a> Bound<'a> {
 
     fn array(&self) -> Array<'_> {
         let (address, len) = (self.view.byte_offset(), self.view.len() as u64);
-        let place = Place::One(Stretch { address, len });
+        let place = Place::One(Region { address, len });
         Array { name: self.name, elem: self.view.elem(), place, axes: Some(&self.axes) }
     }
 }
@@ -178,7 +178,7 @@ fn one<'b, 'a: 'b>(
     }
     let arrays: Vec<_> =
         launch.bind.iter().map(|(operand, slot)| (*operand, find(*slot).array())).collect();
-    let given = Given { extents: &extents, arguments: known.arguments(), arrays: &arrays };
+    let given = Arguments { extents: &extents, arguments: known.arguments(), arrays: &arrays };
     let mut unmet = None;
     for id in &launch.choose {
         let kernel = program.kernel(*id);

@@ -4,7 +4,7 @@ use super::area::areas;
 use super::drawing::{self, Picture};
 use super::law::Law;
 use super::{SHOWN, Tile};
-use gemm_dsl::ir::{Kernel, Layout};
+use gemm_dsl::ir::{BufferLayout, Kernel};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +103,7 @@ pub(in crate::book) fn of(
 ) -> Option<Folded> {
     let declared = &kernel.buffers[array];
     let of_matrix = match &declared.layout {
-        Layout::Strided { strides } => match &strides[..] {
+        BufferLayout::Strided { strides } => match &strides[..] {
             [.., row, _] => kernel.eval(row, scalars).ok().and_then(|row| u64::try_from(row).ok()),
             _ => None,
         },

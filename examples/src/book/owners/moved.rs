@@ -1,7 +1,7 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
 use crate::book::gather::Looked;
-use gemm_dsl::ir::{Elem, Kernel, Layout, ParamKind, Space};
+use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Space};
 use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -38,7 +38,7 @@ impl Matrix {
         let is_it = |(buffer, _): &(usize, &Range<u64>)| kernel.buffers[*buffer].name == name;
         let (buffer, numbers) = arrays.zip(numbers).find(is_it)?;
         let declared = &kernel.buffers[buffer];
-        let Layout::Strided { strides } = &declared.layout else { return None };
+        let BufferLayout::Strided { strides } = &declared.layout else { return None };
         let [products @ .., row, column] = &strides[..] else { return None };
         let stride = |expr| u64::try_from(kernel.eval(expr, scalars).ok()?).ok();
         let product = products.first().and_then(stride).filter(|stride| *stride > 0);

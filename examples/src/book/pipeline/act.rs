@@ -1,6 +1,6 @@
 //! What an event of a warp is, as far as copies and multiply-adds go.
 
-use gemm_dsl::ir::{Buffer, Kernel, Layout, MbarrierOp, Space, Stmt, WgmmaSync};
+use gemm_dsl::ir::{Buffer, BufferLayout, Kernel, MbarrierOp, Space, Stmt, WgmmaSync};
 use gemm_runtime::watch::{Event, EventKind, Kind, Trace};
 
 /// What a warp does.
@@ -58,7 +58,7 @@ pub(in crate::book) struct Ring {
 impl Ring {
     pub(in crate::book) fn of(kernel: &Kernel) -> Self {
         let stacked = |buffer: &Buffer| {
-            matches!(&buffer.layout, Layout::Array { order, .. } if order.len() > 2 && order[0] == 0)
+            matches!(&buffer.layout, BufferLayout::Array { order, .. } if order.len() > 2 && order[0] == 0)
                 && buffer.space == Space::Shared
         };
         // A ring has tiles of A and of B: what a single array stacks is something else.

@@ -5,8 +5,8 @@ use super::Lowering;
 use crate::lower::code;
 use crate::lower::code::{Barriers, Op, Tile, WgmmaSyncOp};
 use gemm_dsl::ir::{
-    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, Order, Stmt,
-    TensorCopy, Wgmma, WgmmaSync,
+    Access, BufferId, Descriptor, Expr, Kernel, Mbarrier, MbarrierOp, MbarrierRef, MemoryOrder,
+    Stmt, TensorCopy, Wgmma, WgmmaSync,
 };
 
 /// For each buffer, whether matrix instructions of warpgroups change it.
@@ -86,7 +86,7 @@ impl Lowering<'_, '_> {
                     MbarrierOp::Arrive => code::MbarrierOp::Arrive(None),
                     MbarrierOp::ArriveRemote { block, order } => {
                         let block = self.index(block);
-                        code::MbarrierOp::ArriveRemote(block, *order == Order::Relaxed)
+                        code::MbarrierOp::ArriveRemote(block, *order == MemoryOrder::Relaxed)
                     }
                     MbarrierOp::ArriveExpect { bytes } => {
                         code::MbarrierOp::Arrive(Some(self.index(bytes)))

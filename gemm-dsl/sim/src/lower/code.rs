@@ -14,7 +14,8 @@ use crate::error::{Fault, FaultKind};
 use crate::launch::Launch;
 use expr::{Function, Index, Lane, Pred, Uniform, Vector, Wide};
 use gemm_dsl::ir::{
-    Descriptor, Order, ProxyFence, RegisterLimit, Scope, Space, Stmt, TensorSwizzle, VerifiedKernel,
+    Descriptor, MemoryOrder, ProxyFence, RegisterLimit, Scope, Space, Stmt, TensorSwizzle,
+    VerifiedKernel,
 };
 use gemm_dsl::target::tensor_core::Format;
 use std::ops::Range;
@@ -183,7 +184,7 @@ pub(crate) struct Atomic {
     pub(crate) update: Update,
     pub(crate) target: Memory,
     pub(crate) value: StoredValue,
-    pub(crate) order: Order,
+    pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
     /// The slot of the variable that holds the word's former value.
     pub(crate) old: Option<u32>,

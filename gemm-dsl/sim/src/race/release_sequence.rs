@@ -11,7 +11,7 @@ use super::clock::Clocks;
 use crate::race::vector_clock::PendingRelease;
 use crate::race::vector_clock::ReleaseClock;
 use crate::region::ElementId;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::HashMap;
 
 /// The word of an atomic.
@@ -52,20 +52,20 @@ pub(crate) struct AtomicAccess {
     pub(crate) at: ElementId,
     pub(crate) block: u32,
     pub(crate) thread: usize,
-    pub(crate) order: Order,
+    pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
     /// Whether it has written: one that compares may not.
     pub(crate) wrote: bool,
 }
 
 /// Whether an order takes over what others have left.
-fn acquires(order: Order) -> bool {
-    matches!(order, Order::Acquire | Order::AcqRel | Order::SeqCst)
+fn acquires(order: MemoryOrder) -> bool {
+    matches!(order, MemoryOrder::Acquire | MemoryOrder::AcqRel | MemoryOrder::SeqCst)
 }
 
 /// Whether an order leaves something for others.
-fn releases(order: Order) -> bool {
-    matches!(order, Order::Release | Order::AcqRel | Order::SeqCst)
+fn releases(order: MemoryOrder) -> bool {
+    matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel | MemoryOrder::SeqCst)
 }
 
 impl ReleaseSequences {

@@ -18,13 +18,13 @@ fn once(
     let out = t.bound("out", Buffer::zeros_of(elem, 2));
     let k = &mut t.k;
     let target = match space {
-        Space::Shared => k.shared("x", elem, [3.into()], Layout::row_major(1), ""),
+        Space::Shared => k.shared("x", elem, [3.into()], BufferLayout::row_major(1), ""),
         _ => out,
     };
     let last = if space == Space::Shared { 2 } else { 0 };
     k.store(at(target, last), load(given, 0));
     let op = op(load(given, 2));
-    let (order, scope) = (Order::Relaxed, Scope::Block);
+    let (order, scope) = (MemoryOrder::Relaxed, Scope::Block);
     let old = k.atomic("old", op, at(target, last), load(given, 1), order, scope);
     k.store(at(out, 1), old);
     if space == Space::Shared {
@@ -144,7 +144,7 @@ fn together(op: impl Fn(&mut KernelBuilder) -> (AtomicOp, Expr), space: Space) -
     }
     k.barrier();
     let (op, value) = op(k);
-    let old = k.atomic("old", op, at(target, 0), value, Order::Relaxed, Scope::Device);
+    let old = k.atomic("old", op, at(target, 0), value, MemoryOrder::Relaxed, Scope::Device);
     k.store(at(out, tid()), old);
     k.barrier();
     thread(k, 0, |k| k.store(at(out, 64), load(target, 0)));
@@ -180,13 +180,13 @@ fn atomics_on_a_view() {
     let view = t.bound("x", memory.view(3, 4).expect("inside"));
     assert_eq!(at(view, 0).ty(), Ty::U64);
     let value = Expr::U64(1 << 32);
-    t.k.atomic_only(AtomicOp::Add, at(view, tid() % 4), value, Order::Relaxed, Scope::Device);
+    t.k.atomic_only(AtomicOp::Add, at(view, tid() % 4), value, MemoryOrder::Relaxed, Scope::Device);
     assert!(t.run().is_ok());
     let (old, new) = (100, 100 + (8 << 32));
     assert_eq!(memory.bits(), [old, old, old, new, new, new, new, old, old, old]);
     let mut t = team(32, 1);
     let view = t.bound("x", memory.view(3, 4).expect("inside"));
-    t.k.atomic_only(AtomicOp::Add, at(view, tid()), 1u64, Order::Relaxed, Scope::Device);
+    t.k.atomic_only(AtomicOp::Add, at(view, tid()), 1u64, MemoryOrder::Relaxed, Scope::Device);
     let fault = t.fault();
     assert_eq!(fault.thread, (4, 0));
     assert!(matches!(fault.kind, FaultKind::OutOfBounds { place, .. } if place.index == [4]));
@@ -197,7 +197,8 @@ fn only_the_lanes_that_take_part() {
     let mut t = team(32, 1);
     let (word, out) = (t.array("word", &[0]), t.array("out", &[-1; 32]));
     t.k.if_((tid() % 4).equals(1), |k| {
-        let old = k.atomic("old", AtomicOp::Add, at(word, 0), 1, Order::Relaxed, Scope::Device);
+        let old =
+            k.atomic("old", AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
         k.store(at(out, tid()), Expr::from(old).min(0));
     });
     let expected: Vec<i32> = (0..32).map(|l| if l % 4 == 1 { 0 } else { -1 }).collect();
@@ -218,7 +219,7 @@ fn ordinary_accesses_are_ordered_with_atomics() {
         for step in [0, 32] {
             thread(k, step, |k| match (step == first, writes) {
                 (true, _) => {
-                    k.atomic_only(AtomicOp::Add, at(x, 0), 1, Order::AcqRel, Scope::Device)
+                    k.atomic_only(AtomicOp::Add, at(x, 0), 1, MemoryOrder::AcqRel, Scope::Device)
                 }
                 (false, true) => k.store(at(x, 0), 3),
                 (false, false) => k.store(at(out, 0), load(x, 0)),
@@ -248,7 +249,7 @@ fn an_atomic_reads_what_must_have_been_written() {
             t.k.warp_barrier();
         }
         thread(&mut t.k, 5, |k| {
-            k.atomic_only(AtomicOp::Exchange, at(x, 1), 1, Order::Relaxed, Scope::Block);
+            k.atomic_only(AtomicOp::Exchange, at(x, 1), 1, MemoryOrder::Relaxed, Scope::Block);
         });
         t
     };
@@ -272,7 +273,8 @@ fn a_copy_is_awaited_before_an_atomic() {
             if wait {
                 k.push(Stmt::CopyWait { pending: 0.into() });
             }
-            let old = k.atomic("old", AtomicOp::Add, at(x, 0), 1, Order::AcqRel, Scope::Block);
+            let old =
+                k.atomic("old", AtomicOp::Add, at(x, 0), 1, MemoryOrder::AcqRel, Scope::Block);
             k.store(at(out, 0), old);
         });
         t

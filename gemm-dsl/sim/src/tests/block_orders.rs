@@ -13,7 +13,7 @@ fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId))
 }
 
 fn on(k: &mut KernelBuilder, op: AtomicOp, word: BufferId, value: impl Into<Expr>) -> Expr {
-    k.atomic("old", op, at(word, 0), value, Order::AcqRel, Scope::Device).into()
+    k.atomic("old", op, at(word, 0), value, MemoryOrder::AcqRel, Scope::Device).into()
 }
 
 /// The first element that differs, the other order, and what it is in both.
@@ -109,7 +109,7 @@ fn as_many_blocks_as_there_may_be() {
     // Nothing is kept for those that never begin.
     let mut t = team(1, 1);
     let word = t.array("word", &[0u32]);
-    t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), Order::Relaxed, Scope::Device);
+    t.k.atomic_only(AtomicOp::Add, at(word, 0), Expr::U32(1), MemoryOrder::Relaxed, Scope::Device);
     let most = [Expr::U64((1 << 31) - 1), Expr::U64(2), Expr::U64(1)];
     t.k.geometry(Geometry { block: (1, 1), grid: most, blocks_per_sm: 1 });
     let options = Options { instructions: 1000, ..Options::default() };
@@ -127,8 +127,9 @@ fn blocks_may_run_together() {
     let kernel = || {
         five(1, |k, word, out| {
             on(k, AtomicOp::Add, word, 1);
-            let now = k.atomic("now", AtomicOp::Add, at(word, 0), -1, Order::AcqRel, Scope::Device);
-            k.atomic_only(AtomicOp::Max, at(out, 0), now, Order::AcqRel, Scope::Device);
+            let now =
+                k.atomic("now", AtomicOp::Add, at(word, 0), -1, MemoryOrder::AcqRel, Scope::Device);
+            k.atomic_only(AtomicOp::Max, at(out, 0), now, MemoryOrder::AcqRel, Scope::Device);
         })
     };
     unless_declared(kernel, (element("out", 0), "interleaved", [11, 15]), &[11, 0, 0, 0, 0]);

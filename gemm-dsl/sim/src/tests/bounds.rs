@@ -36,7 +36,7 @@ fn negative_indices_are_out_of_bounds() {
 fn out_of_bounds_of_shared_memory() {
     let kernel = |column: i32| {
         let mut b = bench(32, 1, [1, 1]);
-        let layout = Layout::Array { order: vec![0, 1], pad: Expr::from(1), swizzle: None };
+        let layout = BufferLayout::Array { order: vec![0, 1], pad: Expr::from(1), swizzle: None };
         let x = b.k.shared("x", Elem::F32, [2.into(), 32.into()], layout, "");
         b.k.store(Access::new(x, [0.into(), tid() + column]), 1.0);
         b

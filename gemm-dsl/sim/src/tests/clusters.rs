@@ -37,7 +37,7 @@ fn clusters(blocks: usize) -> Clusters {
     let out = k.global("out", Elem::I32, Operand::Output(0));
     k.shape(out, [(64 * blocks as i32).into()], [1.into()]);
     let swizzle = TensorSwizzle::Bytes128.layout(Elem::I32);
-    let layout = Layout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
+    let layout = BufferLayout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
     let to = k.shared("x", Elem::I32, [16.into(), 32.into()], layout, "");
     let barrier = k.mbarriers("full", 2, "");
     Clusters { k, blocks, from, to, out, barrier }
@@ -229,14 +229,14 @@ fn a_hang_names_the_blocks_of_the_cluster() {
 /// The first block writes, and arrives at a barrier of the other, whose threads wait for it and read.
 #[test]
 fn an_arrival_from_another_block_orders() {
-    let handed = |order: Option<Order>| {
+    let handed = |order: Option<MemoryOrder>| {
         let arrives = order.is_some();
         let mut c = with_barriers(1);
         let (barrier, out) = (c.barrier, c.out);
         first_of(&mut c.k, 0, |k| {
             k.store(at(out, 0), 7);
             match order {
-                Some(Order::Relaxed) => k.mbarrier_arrive_relaxed(barrier, 1, 1),
+                Some(MemoryOrder::Relaxed) => k.mbarrier_arrive_relaxed(barrier, 1, 1),
                 Some(_) => k.mbarrier_arrive_remote(barrier, 1, 1),
                 None => {}
             }
@@ -252,19 +252,19 @@ fn an_arrival_from_another_block_orders() {
         c
     };
     let expected: Vec<i32> = (0..128).map(|i| if i == 0 || i >= 64 { 7 } else { 0 }).collect();
-    assert_eq!(handed(Some(Order::Release)).run(), Ok(expected));
+    assert_eq!(handed(Some(MemoryOrder::Release)).run(), Ok(expected));
     // What is relaxed orders no store.
-    assert_eq!(race(handed(Some(Order::Relaxed)).kind()), "out");
+    assert_eq!(race(handed(Some(MemoryOrder::Relaxed)).kind()), "out");
     assert_eq!(race(handed(None).kind()), "out");
 }
 
 /// A thread waits for its own asynchronous copies, and arrives at a barrier at which others of its block wait, and read.
 #[test]
 fn a_relaxed_arrival_publishes_no_copies() {
-    let handed = |order: Order| {
+    let handed = |order: MemoryOrder| {
         let mut c = with_barriers(1);
         let (barrier, out) = (c.barrier, c.out);
-        let tile = c.k.shared("tile", Elem::I32, [4.into()], Layout::row_major(1), "a tile");
+        let tile = c.k.shared("tile", Elem::I32, [4.into()], BufferLayout::row_major(1), "a tile");
         first_of(&mut c.k, 0, |k| {
             // What no thread of the first block stores.
             let source = at(out, 127);
@@ -272,7 +272,7 @@ fn a_relaxed_arrival_publishes_no_copies() {
             k.push(Stmt::CopyCommit);
             k.push(Stmt::CopyWait { pending: 0.into() });
             match order {
-                Order::Relaxed => k.mbarrier_arrive_relaxed(barrier, 1, 0),
+                MemoryOrder::Relaxed => k.mbarrier_arrive_relaxed(barrier, 1, 0),
                 _ => k.mbarrier_arrive_remote(barrier, 1, 0),
             }
         });
@@ -283,8 +283,8 @@ fn a_relaxed_arrival_publishes_no_copies() {
         });
         c
     };
-    assert!(handed(Order::Release).run().is_ok());
-    assert_eq!(race(handed(Order::Relaxed).kind()), "tile");
+    assert!(handed(MemoryOrder::Release).run().is_ok());
+    assert_eq!(race(handed(MemoryOrder::Relaxed).kind()), "tile");
 }
 
 #[test]

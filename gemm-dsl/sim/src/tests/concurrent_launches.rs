@@ -9,7 +9,7 @@ fn adding(rounds: i32, from: i32, arrays: [&Buffer; 2]) -> (VerifiedKernel, Vec<
     let (count, out) = (t.bound("count", arrays[0].clone()), t.bound("out", arrays[1].clone()));
     t.k.loop_("i", For::below(0, rounds), |k, _| {
         thread(k, 3, |k| {
-            let (add, order) = (AtomicOp::Add, Order::Relaxed);
+            let (add, order) = (AtomicOp::Add, MemoryOrder::Relaxed);
             k.atomic_only(add, at(count, 0), 1, order, Scope::Device);
         });
     });
@@ -93,7 +93,7 @@ fn launches_may_read_the_same() {
         let mut t = team(1, 2);
         let (input, count) = (t.bound("input", input.clone()), t.array("count", &[0]));
         let value = load(input, block());
-        t.k.atomic_only(AtomicOp::Add, at(count, 0), value, Order::Relaxed, Scope::Device);
+        t.k.atomic_only(AtomicOp::Add, at(count, 0), value, MemoryOrder::Relaxed, Scope::Device);
         t.finish()
     };
     let (outer, inner) = (reading(), reading());

@@ -114,7 +114,7 @@ impl Rig {
                 Expr::Pack(parts).lane(place as u8)
             }
             Known::Shared => {
-                let tile = k.shared(&kept, elem, [lanes.into()], Layout::row_major(1), "");
+                let tile = k.shared(&kept, elem, [lanes.into()], BufferLayout::row_major(1), "");
                 k.store(at(tile, place), own().load());
                 load(tile, place)
             }

@@ -102,7 +102,7 @@ fn an_older_copy_still_reads() {
         let mut k = KernelBuilder::new("kernel");
         let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
         k.shape(scratch, [Expr::U64(4)], [1.into()]);
-        let x = k.shared("x", Elem::F32, [2.into()], Layout::row_major(1), "");
+        let x = k.shared("x", Elem::F32, [2.into()], BufferLayout::row_major(1), "");
         for lane in 0..2 {
             k.if_(tid().equals(lane), |k| {
                 let (target, source) = (at(x, lane), at(scratch, 0));
@@ -137,7 +137,7 @@ fn an_older_copy_still_reads() {
 fn pipeline(stages: i32, pending: i32, barrier: bool) -> Bench {
     let (tiles, n) = (6, 64);
     let mut b = bench(n as u32, 1, [(tiles * n) as usize, n as usize]);
-    let x = b.k.shared("x", Elem::F32, [stages.into(), n.into()], Layout::row_major(2), "");
+    let x = b.k.shared("x", Elem::F32, [stages.into(), n.into()], BufferLayout::row_major(2), "");
     let (input, output) = (b.input, b.output);
     let sum = b.k.mut_("sum", 0.0);
     let fetch = |k: &mut KernelBuilder, tile: Expr| {

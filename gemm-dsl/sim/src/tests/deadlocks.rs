@@ -14,7 +14,7 @@ fn a_warp_that_waits_in_vain_may_do_other_things() {
         anywhere(t.run_with(&options))
     };
     let count = |k: &mut KernelBuilder, flag| {
-        k.atomic_only(AtomicOp::Add, at(flag, 1), 1, Order::Relaxed, Scope::Block);
+        k.atomic_only(AtomicOp::Add, at(flag, 1), 1, MemoryOrder::Relaxed, Scope::Block);
     };
     let store = |k: &mut KernelBuilder, flag| k.store(at(flag, 1), 1);
     assert_eq!(limited(true, &store), Ok(vec![5]));
@@ -47,7 +47,7 @@ fn how_often_nobody_asks() {
             k.loop_("round", For::new(0, waits), |k, _| {
                 k.assign(tries, Expr::from(tries) + 1u64);
                 k.assign(twice, Expr::from(tries) + Expr::from(twice));
-                let (order, scope) = (Order::Acquire, Scope::Block);
+                let (order, scope) = (MemoryOrder::Acquire, Scope::Block);
                 let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
                 k.assign(seen, found);
             });
@@ -89,7 +89,7 @@ fn a_block_that_meets_in_each_round() {
             };
             k.loop_("round", For::new(0, waits), |k, _| {
                 thread(k, 0, |k| {
-                    let (order, scope) = (Order::Acquire, Scope::Device);
+                    let (order, scope) = (MemoryOrder::Acquire, Scope::Device);
                     let found = k.atomic("found", AtomicOp::Add, at(word, 0), 0, order, scope);
                     k.store(at(told, 0), found);
                 });
@@ -129,7 +129,7 @@ fn a_block_that_meets_until_another_one_is_done() {
         let (told, own) = (t.shared("told", 1), t.shared("own", 1));
         let k = &mut t.k;
         thread(k, 0, |k| {
-            let (order, scope) = (Order::AcqRel, Scope::Device);
+            let (order, scope) = (MemoryOrder::AcqRel, Scope::Device);
             let old = k.atomic("old", AtomicOp::Add, at(drawn, 0), 1, order, scope);
             k.store(at(own, 0), old);
         });
@@ -146,7 +146,7 @@ fn a_block_that_meets_until_another_one_is_done() {
             let waits = |_| Expr::from(seen).equals(0);
             k.loop_("round", For::new(0, waits), |k, _| {
                 thread(k, 0, |k| {
-                    let (order, scope) = (Order::Acquire, Scope::Device);
+                    let (order, scope) = (MemoryOrder::Acquire, Scope::Device);
                     let found = k.atomic("found", AtomicOp::Add, at(word, 0), 0, order, scope);
                     k.store(at(told, 0), found);
                 });
@@ -222,7 +222,7 @@ fn an_unwritten_word_is_told_from_a_race() {
         thread(k, 0, |k| k.store(at(out, 0), load(x, 0)));
         thread(k, 32, |k| {
             k.loop_("i", For::below(0, atomics), |k, _| {
-                k.atomic_only(AtomicOp::Add, at(count, 0), 1, Order::Relaxed, Scope::Block);
+                k.atomic_only(AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, Scope::Block);
             });
             k.loop_("j", For::below(0, rounds), |_, _| ());
             if written {

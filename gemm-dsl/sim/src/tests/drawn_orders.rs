@@ -69,7 +69,7 @@ fn passed_on([first, second, third]: [i32; 3], blocks: bool) -> Team {
         k.barrier();
     }
     let ask = |k: &mut KernelBuilder, op, value: i32| -> Expr {
-        k.atomic("old", op, at(flag, 0), value, Order::Relaxed, scope).into()
+        k.atomic("old", op, at(flag, 0), value, MemoryOrder::Relaxed, scope).into()
     };
     let is = |number: i32| match blocks {
         true => block().equals(number).and(tid().equals(0)),
@@ -109,7 +109,8 @@ fn lanes_have_an_order_of_their_own() {
         let k = &mut t.k;
         thread(k, 0, |k| k.store(at(count, 0), 0));
         k.barrier();
-        let old = k.atomic("old", AtomicOp::Add, at(count, 0), 1, Order::Relaxed, Scope::Block);
+        let old =
+            k.atomic("old", AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, Scope::Block);
         thread(k, first, |k| {
             k.if_(Expr::from(old).equals(0), |k| k.store(at(out, block()), 1));
         });

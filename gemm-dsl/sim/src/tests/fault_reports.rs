@@ -88,7 +88,7 @@ fn asks_in_vain(who: i32, by_atomics: bool, pause: i32) -> Team {
         let seen = k.mut_("seen", 0);
         k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
             if by_atomics {
-                let (add, order) = (AtomicOp::Add, Order::Acquire);
+                let (add, order) = (AtomicOp::Add, MemoryOrder::Acquire);
                 let found = k.atomic("found", add, at(flag, 0), 0, order, Scope::Block);
                 k.assign(seen, found);
             } else {
@@ -130,7 +130,7 @@ fn one_block_has_no_order() {
         let mut t = team(64, 1);
         let (count, out) = (t.array("count", &[0]), t.array("out", &[0; 64]));
         let scope = Scope::Device;
-        let old = t.k.atomic("old", AtomicOp::Add, at(count, 0), 1, Order::Relaxed, scope);
+        let old = t.k.atomic("old", AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, scope);
         thread(&mut t.k, 0, |k| k.store(at(out, Expr::from(old) + beyond), 1));
         t
     };

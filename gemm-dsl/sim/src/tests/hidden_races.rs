@@ -28,7 +28,7 @@ fn blocks_that_race_are_told_whatever_their_threads_ask() {
         thread(k, 0, |k| k.store(at(s, 0), 0));
         k.barrier();
         k.loop_("i", For::below(0, 20), |k, _| {
-            k.atomic_only(AtomicOp::Add, at(s, 0), 1, Order::Relaxed, Scope::Block);
+            k.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
         });
         k.barrier();
         thread(k, 0, |k| k.store(at(word, 0), block() + 1));
@@ -95,7 +95,7 @@ fn a_word_that_is_written_twice_in_a_turn() {
     let k = &mut t.k;
     thread(k, 0, |k| k.store(at(s, 0), 0));
     k.barrier();
-    k.atomic_only(AtomicOp::Add, at(s, 0), 1, Order::Relaxed, Scope::Block);
+    k.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
     let own = || at(out, tid() + block() * 64);
     (0..2).for_each(|_| k.store(own(), own().load() + 1));
     assert_eq!(t.run(), Ok(vec![9; 128]));
@@ -110,7 +110,7 @@ fn what_is_written_in_another_turn_does_not_stay() {
     let k = &mut t.k;
     thread(k, 0, |k| k.store(at(s, 0), 0));
     k.barrier();
-    let old = k.atomic("old", AtomicOp::Add, at(s, 0), 1, Order::Relaxed, Scope::Block);
+    let old = k.atomic("old", AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
     // Whoever comes first; in the last turns that is another one in some block.
     k.if_(Expr::from(old).equals(0), |k| k.store(at(out, block() * 64 + tid()), 1));
     let first = |i| i32::from(i % 64 == 0);

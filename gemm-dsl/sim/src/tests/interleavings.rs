@@ -12,7 +12,7 @@ fn two_warps() -> (Team, BufferId, BufferId) {
     (t, flag, s)
 }
 
-fn add(k: &mut KernelBuilder, word: BufferId, value: i32, order: Order) -> Expr {
+fn add(k: &mut KernelBuilder, word: BufferId, value: i32, order: MemoryOrder) -> Expr {
     k.atomic("old", AtomicOp::Add, at(word, 0), value, order, Scope::Block).into()
 }
 
@@ -23,9 +23,9 @@ fn writers(first: i32, raised: i32) -> Team {
         thread(&mut t.k, 32 * warp, |k| {
             if warp == first {
                 k.store(at(s, 0), 1);
-                add(k, flag, 1, Order::Release);
+                add(k, flag, 1, MemoryOrder::Release);
             } else {
-                let old = add(k, flag, 0, Order::Acquire);
+                let old = add(k, flag, 0, MemoryOrder::Acquire);
                 k.if_(old.equals(raised), |k| k.store(at(s, 0), 2));
             }
         });
@@ -69,7 +69,7 @@ fn who_draws_which_slot() {
     let kernel = |what: fn() -> Expr| {
         let (mut t, count, _) = two_warps();
         let out = t.array("out", &[7; 128]);
-        let slot = add(&mut t.k, count, 1, Order::Relaxed);
+        let slot = add(&mut t.k, count, 1, MemoryOrder::Relaxed);
         t.k.store(at(out, slot + block() * 64), what() + block() * 64);
         t
     };
@@ -99,9 +99,9 @@ fn the_ends_are_not_all_turns() {
         thread(k, 5, |k| k.store(at(count, 0), 0));
         k.barrier();
         k.if_((tid() % 32).equals(0), |k| {
-            let first = add(k, count, 1, Order::Relaxed);
+            let first = add(k, count, 1, MemoryOrder::Relaxed);
             if twice {
-                let (add, order) = (AtomicOp::Add, Order::Relaxed);
+                let (add, order) = (AtomicOp::Add, MemoryOrder::Relaxed);
                 let next = k.atomic("next", add, at(count, 0), 1, order, Scope::Block);
                 let own = Expr::from(next).equals(first + 1);
                 k.if_(tid().equals(32).and(own), |k| k.store(at(out, 1), 1));
@@ -119,7 +119,7 @@ fn the_ends_are_not_all_turns() {
         thread(k, 5, |k| k.store(at(count, 0), 0));
         k.barrier();
         k.if_((tid() % 32).equals(0), |k| {
-            let drawn = add(k, count, 1, Order::Relaxed);
+            let drawn = add(k, count, 1, MemoryOrder::Relaxed);
             k.if_(tid().equals(32), |k| k.store(at(out, 0), drawn));
         });
         t
@@ -142,7 +142,7 @@ fn the_lanes_of_an_else_may_go_first() {
             |k| {
                 thread(k, 0, |k| {
                     k.store(at(s, 0), 5);
-                    add(k, flag, 1, Order::Release);
+                    add(k, flag, 1, MemoryOrder::Release);
                 });
                 k.assign(sum, Expr::from(sum) + 1);
             },
@@ -151,7 +151,7 @@ fn the_lanes_of_an_else_may_go_first() {
                     tid().lt(32),
                     |k| {
                         thread(k, 7, |k| {
-                            let old = add(k, flag, 0, Order::Acquire);
+                            let old = add(k, flag, 0, MemoryOrder::Acquire);
                             let reads = if looks { old.equals(1) } else { old.ge(0) };
                             k.if_(reads, |k| k.store(at(s, 0), 6));
                         });
@@ -185,14 +185,14 @@ fn who_arrives_may_come_first() {
         warp(&mut t.k, 0, |k| {
             arrive(k, false);
             thread(k, 0, |k| {
-                let old = add(k, flag, 0, Order::Acquire);
+                let old = add(k, flag, 0, MemoryOrder::Acquire);
                 k.if_(old.equals(raised), |k| k.store(at(s, 0), 2));
             });
         });
         warp(&mut t.k, 1, |k| {
             thread(k, 32, |k| {
                 k.store(at(s, 0), 1);
-                add(k, flag, 1, Order::Release);
+                add(k, flag, 1, MemoryOrder::Release);
             });
             arrive(k, true);
         });
@@ -212,7 +212,7 @@ fn every_turn_begins_with_what_was_given() {
         let narrow = t.bound("narrow", Buffer::from_bits(Elem::I8, (0u8..128).map(u64::from)));
         let out = t.array("out", &[7; 128]);
         let k = &mut t.k;
-        add(k, count, 1, Order::Relaxed);
+        add(k, count, 1, MemoryOrder::Relaxed);
         let own = || tid() + block() * 64;
         k.store(at(out, own()), load(out, own()) + own());
         k.store(at(wide, own()), load(wide, own()) + 1u64);
@@ -241,7 +241,7 @@ fn turns_count_against_the_limit() {
         let runs = |instructions: u64| {
             let (mut t, count, _) = two_warps();
             if atomic {
-                t.k.atomic_only(AtomicOp::Add, at(count, 0), 1, Order::Relaxed, Scope::Block);
+                t.k.atomic_only(AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, Scope::Block);
             } else {
                 t.k.let_("value", load(count, 0));
             }

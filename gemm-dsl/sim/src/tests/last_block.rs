@@ -6,16 +6,16 @@ use super::*;
 #[derive(Clone, Copy)]
 struct Ticket {
     before: Option<Scope>,
-    order: Order,
+    order: MemoryOrder,
     scope: Scope,
     after: Option<Scope>,
 }
 
 const ATOMIC: Ticket =
-    Ticket { before: None, order: Order::AcqRel, scope: Scope::Device, after: None };
+    Ticket { before: None, order: MemoryOrder::AcqRel, scope: Scope::Device, after: None };
 const FENCED: Ticket = Ticket {
     before: Some(Scope::Device),
-    order: Order::Relaxed,
+    order: MemoryOrder::Relaxed,
     scope: Scope::Device,
     after: Some(Scope::Device),
 };
@@ -43,7 +43,7 @@ fn reduction(ticket: Ticket, reset: Reset, part: fn() -> Expr) -> Team {
     k.barrier();
     thread(k, 0, |k| {
         let fence = |k: &mut KernelBuilder, scope: Option<Scope>| {
-            scope.into_iter().for_each(|scope| k.fence(Order::AcqRel, scope));
+            scope.into_iter().for_each(|scope| k.fence(MemoryOrder::AcqRel, scope));
         };
         fence(k, ticket.before);
         let old = k.atomic("old", AtomicOp::Add, at(counter, 0), 1, ticket.order, ticket.scope);
@@ -59,7 +59,7 @@ fn reduction(ticket: Ticket, reset: Reset, part: fn() -> Expr) -> Team {
             Reset::Never => {}
             Reset::Store => k.store(at(counter, 0), 0),
             Reset::Atomic => {
-                let (relaxed, device) = (Order::Relaxed, Scope::Device);
+                let (relaxed, device) = (MemoryOrder::Relaxed, Scope::Device);
                 k.atomic_only(AtomicOp::Exchange, at(counter, 0), 0, relaxed, device);
             }
         }
@@ -78,8 +78,8 @@ fn the_last_block_adds_up_what_all_have_written() {
     assert_eq!(by(ATOMIC).run(), Ok(vec![TOTAL]));
     assert_eq!(by(FENCED).run(), Ok(vec![TOTAL]));
     // The half of each that the other lacks.
-    let released = Ticket { before: None, order: Order::Release, ..FENCED };
-    let acquired = Ticket { order: Order::Acquire, after: None, ..FENCED };
+    let released = Ticket { before: None, order: MemoryOrder::Release, ..FENCED };
+    let acquired = Ticket { order: MemoryOrder::Acquire, after: None, ..FENCED };
     assert_eq!(by(released).run(), Ok(vec![TOTAL]));
     assert_eq!(by(acquired).run(), Ok(vec![TOTAL]));
 }
@@ -98,7 +98,7 @@ fn on_parts(ticket: Ticket) {
 
 #[test]
 fn a_ticket_needs_a_release_before_it_and_an_acquire_after_it() {
-    for order in [Order::Relaxed, Order::Acquire, Order::Release] {
+    for order in [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release] {
         on_parts(Ticket { order, ..ATOMIC });
     }
     on_parts(Ticket { before: None, ..FENCED });
@@ -128,10 +128,10 @@ fn the_fence_is_of_the_thread_that_takes_the_ticket() {
         let k = &mut t.k;
         k.if_(block().equals(0).and(tid().equals(40)), |k| k.store(at(part, 0), 7));
         k.if_(block().equals(0), |k| k.barrier());
-        thread(k, who, |k| k.fence(Order::AcqRel, Scope::Device));
+        thread(k, who, |k| k.fence(MemoryOrder::AcqRel, Scope::Device));
         k.if_(block().equals(0), |k| k.barrier());
         thread(k, 0, |k| {
-            let (order, scope) = (Order::Relaxed, Scope::Device);
+            let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
             let old = k.atomic(
                 "old",
                 AtomicOp::Add,
@@ -140,7 +140,7 @@ fn the_fence_is_of_the_thread_that_takes_the_ticket() {
                 order,
                 scope,
             );
-            k.fence(Order::AcqRel, Scope::Device);
+            k.fence(MemoryOrder::AcqRel, Scope::Device);
             k.if_(block().equals(1).and(Expr::from(old).equals(1)), |k| {
                 k.store(at(total, 0), load(part, 0));
             });

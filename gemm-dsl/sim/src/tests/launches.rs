@@ -82,7 +82,8 @@ fn wrong_grids() {
     let zero = with_grid([Expr::U64(0), Expr::U64(7), Expr::U64(1)]);
     assert_eq!(zero, Ok(Counters::default()));
     let along = |axis, need, value, grid| {
-        let Unmet { subject, need: unmet_need, value: unmet_value, .. } = unmet(with_grid(grid));
+        let ContractError { subject, need: unmet_need, value: unmet_value, .. } =
+            unmet(with_grid(grid));
         assert_eq!((subject, unmet_need, unmet_value), (Subject::Blocks { axis }, need, value));
     };
     along(1, Need::AtMost(65535), 65536, [Expr::U64(1), Expr::U64(65536), Expr::U64(1)]);

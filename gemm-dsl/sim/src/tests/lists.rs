@@ -120,7 +120,7 @@ fn arrays_of_a_list_are_put_back() {
         k.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: 1 });
         let target = Access::new(words, [block() / 2, block() % 2]);
         let value = block().cast(Elem::U32) + Expr::U32(1);
-        k.atomic_only(op, target, value, Order::Relaxed, Scope::Device);
+        k.atomic_only(op, target, value, MemoryOrder::Relaxed, Scope::Device);
         k.finish().expect("the test's kernel is valid")
     };
     let all = Buffer::from_slice(&[10u32, 20, 30, 40]);

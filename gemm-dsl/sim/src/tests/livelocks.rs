@@ -20,10 +20,10 @@ fn try_locks(blocks: bool, releases: bool) -> Team {
     let other = || Expr::from(1) - own();
     let take = |k: &mut KernelBuilder, which: Expr| -> Expr {
         let op = AtomicOp::CompareExchange { expected: 0.into() };
-        Expr::from(k.atomic("held", op, at(lock, which), 1, Order::Acquire, scope)).equals(0)
+        Expr::from(k.atomic("held", op, at(lock, which), 1, MemoryOrder::Acquire, scope)).equals(0)
     };
     let release = |k: &mut KernelBuilder, which: Expr| {
-        k.atomic_only(AtomicOp::Exchange, at(lock, which), 0, Order::Release, scope);
+        k.atomic_only(AtomicOp::Exchange, at(lock, which), 0, MemoryOrder::Release, scope);
     };
     k.if_((tid() % 32).equals(0), |k| {
         let done = k.mut_("done", 0);
@@ -70,7 +70,7 @@ fn what_never_ends_says_where() {
         thread(k, 37, |k| {
             let here = || block().equals(count as i32 - 1);
             k.loop_("i", For::new(0, move |_| here()), |k, _| {
-                let (add, order) = (AtomicOp::Add, Order::Relaxed);
+                let (add, order) = (AtomicOp::Add, MemoryOrder::Relaxed);
                 match device {
                     true => k.atomic_only(add, at(word, 0), Expr::U32(1), order, Scope::Device),
                     false => {
@@ -113,7 +113,7 @@ fn asking(
         let counts = [k.mut_("tries", 0), k.mut_("pause", 0)];
         let seen = k.mut_("seen", 0);
         k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
-            let (order, scope) = (Order::Acquire, Scope::Block);
+            let (order, scope) = (MemoryOrder::Acquire, Scope::Block);
             let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
             k.assign(seen, found);
             aside(k, &counts);
@@ -122,7 +122,7 @@ fn asking(
     });
     thread(k, 32, |k| {
         if raised {
-            k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, Order::Release, Scope::Block);
+            k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, MemoryOrder::Release, Scope::Block);
         }
     });
     t
@@ -176,7 +176,7 @@ fn rounds_of_rounds_end() {
     k.loop_("i", For::below(0, 300), |k, _| {
         k.loop_("j", For::below(0, 100), |k, _| {
             thread(k, 0, |k| {
-                k.atomic_only(AtomicOp::Max, at(most, 0), 0, Order::Relaxed, Scope::Device);
+                k.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
             });
         });
         k.assign(sum, Expr::from(sum) + 1);
@@ -192,7 +192,7 @@ fn each_block_waits_for_itself() {
     let most = t.array("most", &[3]);
     t.k.loop_("i", For::below(0, 100), |k, _| {
         thread(k, 0, |k| {
-            k.atomic_only(AtomicOp::Max, at(most, 0), 0, Order::Relaxed, Scope::Device);
+            k.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
         });
     });
     assert_eq!(t.run(), Ok(vec![3]));

@@ -167,7 +167,7 @@ fn copies() -> Copies {
     let out = k.global("out", Elem::I32, Operand::Output(0));
     k.shape(out, [64.into()], [1.into()]);
     let swizzle = TensorSwizzle::Bytes128.layout(Elem::I32);
-    let layout = Layout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
+    let layout = BufferLayout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
     let to = k.shared("x", Elem::I32, [20.into(), 32.into()], layout, "");
     let barrier = k.mbarriers("full", 1, "");
     thread(&mut k, 0, |k| {

@@ -265,7 +265,7 @@ fn a_role_that_leaves() {
 #[test]
 fn a_lane_may_know_for_its_warp_that_a_round_is_over() {
     const TOLD: i32 = 5;
-    let kernel = |waits: bool, tells: i32, order: Order| {
+    let kernel = |waits: bool, tells: i32, order: MemoryOrder| {
         let mut t = team(64, 1);
         let (flag, out) = (t.shared("flag", 1), t.array("out", &[0; 64]));
         let scope = Scope::Block;
@@ -287,15 +287,15 @@ fn a_lane_may_know_for_its_warp_that_a_round_is_over() {
         warp(k, 1, |k| {
             named(k, 1, 64, waits);
             thread(k, 32 + tells, |k| {
-                k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, Order::Release, scope);
+                k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, MemoryOrder::Release, scope);
             });
         });
         t
     };
     for (waits, tells) in [(true, 0), (true, 7), (false, 0), (false, 7)] {
         let run = |order| kernel(waits, tells, order);
-        assert_eq!(run(Order::Acquire).run(), Ok([[1; 32], [0; 32]].concat()));
-        let fault = run(Order::Relaxed).fault();
+        assert_eq!(run(MemoryOrder::Acquire).run(), Ok([[1; 32], [0; 32]].concat()));
+        let fault = run(MemoryOrder::Relaxed).fault();
         assert_eq!(fault.kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
         assert_eq!(fault.thread, (0, 0));
     }

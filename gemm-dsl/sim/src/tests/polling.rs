@@ -9,14 +9,14 @@ fn spin(k: &mut KernelBuilder, word: Access, scope: Scope, aside: impl FnOnce(&m
     let seen = k.mut_("seen", 0);
     let none = |_| Expr::from(seen).equals(0);
     k.loop_("round", For::new(0, none), |k, _| {
-        let found = k.atomic("found", AtomicOp::Add, word, 0, Order::Acquire, scope);
+        let found = k.atomic("found", AtomicOp::Add, word, 0, MemoryOrder::Acquire, scope);
         k.assign(seen, found);
         aside(k);
     });
 }
 
 pub(super) fn raise(k: &mut KernelBuilder, word: Access, scope: Scope) {
-    k.atomic_only(AtomicOp::Exchange, word, 1, Order::Release, scope);
+    k.atomic_only(AtomicOp::Exchange, word, 1, MemoryOrder::Release, scope);
 }
 
 /// Each block waits for the one that `before` says, if that is one, and adds its number to what that
@@ -68,7 +68,7 @@ fn a_block_may_wait_for_one_that_has_drawn_a_lower_number() {
         let drawn = k.global("drawn", Elem::I32, Operand::Temp(2));
         k.shape(drawn, [Expr::U64(1)], [1.into()]);
         numbers = Some(Buffer::from_slice(&[0]));
-        let (order, scope) = (Order::Relaxed, Scope::Device);
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
         let own = k.atomic("own", AtomicOp::Add, at(drawn, 0), 1, order, scope);
         (own.into(), Expr::from(own) - 1)
     });
@@ -116,7 +116,7 @@ fn a_warp_may_wait_for_another_of_its_block() {
 #[test]
 fn a_warp_that_waits_may_do_other_things() {
     let other = |k: &mut KernelBuilder, op: AtomicOp, value: i32, flag: BufferId| {
-        k.atomic_only(op, at(flag, 1), value, Order::Relaxed, Scope::Block);
+        k.atomic_only(op, at(flag, 1), value, MemoryOrder::Relaxed, Scope::Block);
     };
     let ask_two = |k: &mut KernelBuilder, flag| {
         other(k, AtomicOp::Max, 0, flag);
@@ -134,7 +134,7 @@ fn a_loop_of_atomics_that_change_nothing_ends() {
     let mut t = team(32, 1);
     let most = t.array("most", &[3]);
     t.k.loop_("i", For::below(0, 1000), |k, _| {
-        k.atomic_only(AtomicOp::Max, at(most, 0), 0, Order::Relaxed, Scope::Device);
+        k.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
     });
     assert_eq!(t.run(), Ok(vec![3]));
 }
@@ -156,7 +156,8 @@ fn two_warps_take_turns() {
                 k.loop_("round", For::new(0, waits), |k, _| {
                     let op = AtomicOp::CompareExchange { expected: i.into() };
                     let next = Expr::from(i) + 1;
-                    let old = k.atomic("old", op, at(word, 0), next, Order::AcqRel, Scope::Block);
+                    let old =
+                        k.atomic("old", op, at(word, 0), next, MemoryOrder::AcqRel, Scope::Block);
                     k.assign(seen, old);
                 });
             });

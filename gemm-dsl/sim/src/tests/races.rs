@@ -1,7 +1,7 @@
 //! The race detector on threads.
 
 use super::*;
-use gemm_dsl::ir::{Elem, Layout, Operand, Scope, Stmt};
+use gemm_dsl::ir::{BufferLayout, Elem, Operand, Scope, Stmt};
 
 /// The last warp of a reduction tree, `x[tid] += x[tid + s]` for s = 16 … 1 without divergence: a
 /// warp barrier after the read and one after the write of each step, but for the one planted out.
@@ -299,7 +299,7 @@ fn the_lowest_block_is_reported() {
 #[test]
 fn a_race_is_reported_by_its_logical_index() {
     let mut b = bench(32, 1, [1, 1]);
-    let layout = Layout::Array { order: vec![1, 0], pad: Expr::from(3), swizzle: None };
+    let layout = BufferLayout::Array { order: vec![1, 0], pad: Expr::from(3), swizzle: None };
     let x = b.k.shared("x", Elem::F32, [8.into(), 32.into()], layout, "");
     b.k.store(Access::new(x, [5.into(), tid()]), 1.0);
     b.k.store(Access::new(x, [5.into(), Expr::from(31) - tid()]), 1.0);

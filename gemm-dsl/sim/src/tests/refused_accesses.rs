@@ -61,7 +61,7 @@ fn accessing(kind: Kind, space: Space, len: i32, place: Place) -> (VerifiedKerne
                 k.push(Stmt::CopyWait { pending: 0.into() });
             }
             Kind::Atomic => {
-                k.atomic("old", AtomicOp::Add, there, 1, Order::Relaxed, Scope::Device);
+                k.atomic("old", AtomicOp::Add, there, 1, MemoryOrder::Relaxed, Scope::Device);
             }
         }
     });
@@ -179,7 +179,7 @@ fn what_is_outside_is_what_would_be_done_where_it_is_inside() {
 fn rows_and_columns_are_told_apart() {
     let kernel = |rows: i32| {
         let mut t = team(32, 1);
-        let layout = Layout::Array { order: vec![1, 0], pad: 3.into(), swizzle: None };
+        let layout = BufferLayout::Array { order: vec![1, 0], pad: 3.into(), swizzle: None };
         let x = t.k.shared("x", Elem::I32, [rows.into(), 8.into()], layout, "");
         t.k.store(Access::new(x, [tid() / 2, tid() % 2 * 3]), 1);
         t.finish()

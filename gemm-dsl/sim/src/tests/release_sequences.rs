@@ -5,12 +5,18 @@ use super::*;
 const DEVICE: Scope = Scope::Device;
 
 /// Adds to the first word of an array and gives what it held.
-fn add(k: &mut KernelBuilder, word: BufferId, value: i32, order: Order, scope: Scope) -> Expr {
+fn add(
+    k: &mut KernelBuilder,
+    word: BufferId,
+    value: i32,
+    order: MemoryOrder,
+    scope: Scope,
+) -> Expr {
     k.atomic("old", AtomicOp::Add, at(word, 0), value, order, scope).into()
 }
 
 /// Block 0 writes and adds 1, block 1 adds 2, block 2 reads if it finds both.
-fn chain(orders: [Order; 3], between: impl Fn(&mut KernelBuilder)) -> Team {
+fn chain(orders: [MemoryOrder; 3], between: impl Fn(&mut KernelBuilder)) -> Team {
     let mut t = team(32, 3);
     let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
     let out = t.array("out", &[0]);
@@ -32,10 +38,11 @@ fn chain(orders: [Order; 3], between: impl Fn(&mut KernelBuilder)) -> Team {
 
 #[test]
 fn an_atomic_that_only_counts_hands_on_what_was_released() {
-    let (relaxed, acquire, release) = (Order::Relaxed, Order::Acquire, Order::Release);
+    let (relaxed, acquire, release) =
+        (MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release);
     assert_eq!(chain([release, relaxed, acquire], |_| ()).run(), Ok(vec![5]));
     // Nor does a fence behind it do harm.
-    let fence = |k: &mut KernelBuilder| k.fence(Order::SeqCst, DEVICE);
+    let fence = |k: &mut KernelBuilder| k.fence(MemoryOrder::SeqCst, DEVICE);
     assert_eq!(chain([release, relaxed, acquire], fence).run(), Ok(vec![5]));
     assert_eq!(race(chain([relaxed, release, acquire], |_| ()).kind()), "data");
     assert_eq!(race(chain([release, release, relaxed], |_| ()).kind()), "data");
@@ -44,13 +51,13 @@ fn an_atomic_that_only_counts_hands_on_what_was_released() {
 /// Block 0 tells block 1 by one word, and that tells block 2 by another.
 #[test]
 fn what_is_released_holds_what_was_acquired() {
-    let kernel = |acquire: Order, release: Order| {
+    let kernel = |acquire: MemoryOrder, release: MemoryOrder| {
         let mut t = team(64, 3);
         let (data, first) = (t.array("data", &[0]), t.array("first", &[0]));
         let (second, out) = (t.array("second", &[0]), t.array("out", &[0]));
         in_block(&mut t.k, 0, |k| {
             k.store(at(data, 0), 5);
-            add(k, first, 1, Order::Release, DEVICE);
+            add(k, first, 1, MemoryOrder::Release, DEVICE);
         });
         let heard = t.shared("heard", 1);
         // Thread 0 hears of it and thread 40, which it meets, hands it on.
@@ -65,15 +72,15 @@ fn what_is_released_holds_what_was_acquired() {
             });
         });
         in_block(&mut t.k, 2, |k| {
-            let old = add(k, second, 0, Order::Acquire, DEVICE);
+            let old = add(k, second, 0, MemoryOrder::Acquire, DEVICE);
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
         t
     };
-    assert_eq!(kernel(Order::Acquire, Order::Release).run(), Ok(vec![5]));
-    assert_eq!(race(kernel(Order::Relaxed, Order::Release).kind()), "data");
-    assert_eq!(race(kernel(Order::Acquire, Order::Relaxed).kind()), "data");
+    assert_eq!(kernel(MemoryOrder::Acquire, MemoryOrder::Release).run(), Ok(vec![5]));
+    assert_eq!(race(kernel(MemoryOrder::Relaxed, MemoryOrder::Release).kind()), "data");
+    assert_eq!(race(kernel(MemoryOrder::Acquire, MemoryOrder::Relaxed).kind()), "data");
 }
 
 /// One thread of a block writes, another one releases: the barrier between them makes it the other's.
@@ -88,10 +95,10 @@ fn a_release_holds_what_the_thread_has_learnt_at_a_barrier() {
             if barrier {
                 k.barrier();
             }
-            thread(k, 40, |k| _ = add(k, word, 1, Order::Release, DEVICE));
+            thread(k, 40, |k| _ = add(k, word, 1, MemoryOrder::Release, DEVICE));
         });
         in_block(&mut t.k, 1, |k| {
-            let old = add(k, word, 0, Order::Acquire, DEVICE);
+            let old = add(k, word, 0, MemoryOrder::Acquire, DEVICE);
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
@@ -114,20 +121,20 @@ fn a_release_ends_with_itself() {
                 store(k);
             }
             if fence {
-                k.fence(Order::AcqRel, DEVICE);
+                k.fence(MemoryOrder::AcqRel, DEVICE);
                 if late {
                     store(k);
                 }
-                add(k, word, 1, Order::Relaxed, DEVICE);
+                add(k, word, 1, MemoryOrder::Relaxed, DEVICE);
             } else {
-                add(k, word, 1, Order::Release, DEVICE);
+                add(k, word, 1, MemoryOrder::Release, DEVICE);
                 if late {
                     store(k);
                 }
             }
         });
         in_block(&mut t.k, 1, |k| {
-            let old = add(k, word, 0, Order::Acquire, DEVICE);
+            let old = add(k, word, 0, MemoryOrder::Acquire, DEVICE);
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
@@ -142,28 +149,28 @@ fn a_release_ends_with_itself() {
 /// Two warps of a block: there the scope of the block is enough, of an atomic and of a fence.
 #[test]
 fn the_scope_of_a_block_is_for_its_own_threads() {
-    let kernel = |order: Order, fence: Option<Scope>| {
+    let kernel = |order: MemoryOrder, fence: Option<Scope>| {
         let mut t = team(64, 1);
         let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
         let out = t.array("out", &[0]);
         thread(&mut t.k, 0, |k| {
             k.store(at(data, 0), 5);
-            fence.into_iter().for_each(|scope| k.fence(Order::AcqRel, scope));
+            fence.into_iter().for_each(|scope| k.fence(MemoryOrder::AcqRel, scope));
             add(k, word, 1, order, Scope::Block);
         });
         thread(&mut t.k, 32, |k| {
             let old = add(k, word, 0, order, Scope::Block);
-            fence.into_iter().for_each(|scope| k.fence(Order::AcqRel, scope));
+            fence.into_iter().for_each(|scope| k.fence(MemoryOrder::AcqRel, scope));
             k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
         t
     };
-    assert_eq!(kernel(Order::AcqRel, None).run(), Ok(vec![5]));
+    assert_eq!(kernel(MemoryOrder::AcqRel, None).run(), Ok(vec![5]));
     for scope in [Scope::Block, Scope::Device] {
-        assert_eq!(kernel(Order::Relaxed, Some(scope)).run(), Ok(vec![5]));
+        assert_eq!(kernel(MemoryOrder::Relaxed, Some(scope)).run(), Ok(vec![5]));
     }
-    assert_eq!(race(kernel(Order::Relaxed, None).kind()), "data");
+    assert_eq!(race(kernel(MemoryOrder::Relaxed, None).kind()), "data");
 }
 
 /// Lanes of one warp are agents like any others: each acquires and releases for itself, and may come to
@@ -182,11 +189,11 @@ fn a_lane_acquires_for_itself() {
             tid().equals(0),
             |k| {
                 k.store(at(data, 0), 5);
-                add(k, word, 1, Order::Release, Scope::Block);
+                add(k, word, 1, MemoryOrder::Release, Scope::Block);
             },
             |k| {
                 thread(k, 7, |k| {
-                    let old = add(k, word, 0, Order::Acquire, Scope::Block);
+                    let old = add(k, word, 0, MemoryOrder::Acquire, Scope::Block);
                     if looks {
                         k.assign(found, old);
                     }

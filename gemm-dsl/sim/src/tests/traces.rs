@@ -118,7 +118,7 @@ fn of_a_kernel_that_speaks_the_first_order_is_seen() {
     t.unordered();
     let atomic = at(counter, 0);
     t.k.if_(tid().equals(0), |k| {
-        k.atomic("old", AtomicOp::Add, atomic, 1, Order::Relaxed, Scope::Device);
+        k.atomic("old", AtomicOp::Add, atomic, 1, MemoryOrder::Relaxed, Scope::Device);
     });
     let (kernel, arrays) = t.finish();
     let (ran, traces) =

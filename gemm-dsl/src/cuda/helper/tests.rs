@@ -2,9 +2,9 @@
 
 use crate::cuda;
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, Guard, Intrinsic, KernelBuilder, Layout,
-    LoadMatrix, Mma, Operand, Order, ProxyFence, Scope, Special, Stmt, TensorMap, TensorSwizzle,
-    VerifiedKernel, Wgmma, is_free,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, Guard, Intrinsic,
+    KernelBuilder, LoadMatrix, MemoryOrder, Mma, Operand, ProxyFence, Scope, Special, Stmt,
+    TensorMap, TensorSwizzle, VerifiedKernel, Wgmma, is_free,
 };
 use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
@@ -14,15 +14,15 @@ fn kernel(
     elem: Elem,
     body: impl FnOnce(&mut KernelBuilder, [BufferId; 2]),
 ) -> Option<VerifiedKernel> {
-    let mut k = KernelBuilder::new("k");
-    let global = k.global("g", elem, Operand::Temp(0));
-    k.shape(global, [64.into()], [1.into()]);
-    let shared = k.shared("s", elem, [64.into()], Layout::row_major(1), "");
-    body(&mut k, [global, shared]);
-    k.finish().ok()
+    let mut b = KernelBuilder::new("k");
+    let global = b.global("g", elem, Operand::Temp(0));
+    b.shape(global, [64.into()], [1.into()]);
+    let shared = b.shared("s", elem, [64.into()], BufferLayout::row_major(1), "");
+    body(&mut b, [global, shared]);
+    b.finish().ok()
 }
 
-fn in_scopes(order: Order) -> [(Order, Scope); 2] {
+fn in_scopes(order: MemoryOrder) -> [(MemoryOrder, Scope); 2] {
     [(order, Scope::Block), (order, Scope::Device)]
 }
 
@@ -34,38 +34,39 @@ fn at(buffer: BufferId) -> Access {
 fn kernels() -> Vec<VerifiedKernel> {
     let mut kernels = Vec::new();
     for elem in Elem::ALL {
-        kernels.push(kernel(elem, |k, [global, shared]| {
-            k.store(at(shared).vector(), at(global).vector().load());
+        kernels.push(kernel(elem, |b, [global, shared]| {
+            b.store(at(shared).vector(), at(global).vector().load());
             let parts = vec![at(global).load(); elem.vector_lanes().into()];
-            k.store(at(global).vector(), Expr::Pack(parts));
+            b.store(at(global).vector(), Expr::Pack(parts));
         }));
         for from in Elem::ALL {
-            kernels.push(kernel(from, |k, [global, _]| {
-                _ = k.let_("x", at(global).load().cast(elem));
+            kernels.push(kernel(from, |b, [global, _]| {
+                _ = b.let_("x", at(global).load().cast(elem));
             }));
-            kernels.push(kernel(from, |k, [global, _]| {
-                _ = k.let_("x", at(global).load().bitcast(elem));
+            kernels.push(kernel(from, |b, [global, _]| {
+                _ = b.let_("x", at(global).load().bitcast(elem));
             }));
         }
         for f in Intrinsic::ALL {
-            kernels.push(kernel(elem, |k, [global, _]| {
+            kernels.push(kernel(elem, |b, [global, _]| {
                 let x = at(global).load();
                 let operands = match f {
                     Intrinsic::ShuffleDown | Intrinsic::ShuffleXor => vec![x, 1.into()],
                     _ => vec![x; f.row().arity],
                 };
-                _ = k.let_("y", Expr::Call(f, operands));
+                _ = b.let_("y", Expr::Call(f, operands));
             }));
         }
-        let orders = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+        let orders =
+            [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel];
         for (order, scope) in orders.into_iter().flat_map(in_scopes) {
             let expected = Expr::from(1).cast(elem);
             let swap = AtomicOp::CompareExchange { expected };
             for op in [AtomicOp::Add, AtomicOp::Min, AtomicOp::Max, AtomicOp::Exchange, swap] {
                 for shared in [false, true] {
-                    kernels.push(kernel(elem, |k, [global, held]| {
+                    kernels.push(kernel(elem, |b, [global, held]| {
                         let word = at(if shared { held } else { global });
-                        k.atomic_only(op.clone(), word.clone(), word.load(), order, scope);
+                        b.atomic_only(op.clone(), word.clone(), word.load(), order, scope);
                     }));
                 }
             }
@@ -73,48 +74,51 @@ fn kernels() -> Vec<VerifiedKernel> {
         for (or_zero, wide) in
             [None, Some(true), Some(false)].into_iter().flat_map(|g| [(g, true), (g, false)])
         {
-            kernels.push(kernel(elem, |k, [global, shared]| {
-                let wide = |a: Access| if wide { a.vector() } else { a };
+            kernels.push(kernel(elem, |b, [global, shared]| {
+                let wide = |access: Access| if wide { access.vector() } else { access };
                 let (target, source) = (wide(at(shared)), wide(at(global)));
                 let cond = || Expr::from(1).lt(2);
                 let guard = or_zero.map(|or_zero| Guard { cond: cond(), or_zero });
-                k.push(Stmt::CopyAsync { target, source, guard });
+                b.push(Stmt::CopyAsync { target, source, guard });
             }));
         }
     }
-    kernels.push(kernel(Elem::F32, |k, _| {
-        for (order, scope) in [Order::AcqRel, Order::SeqCst].into_iter().flat_map(in_scopes) {
-            k.fence(order, scope);
+    kernels.push(kernel(Elem::F32, |b, _| {
+        for (order, scope) in
+            [MemoryOrder::AcqRel, MemoryOrder::SeqCst].into_iter().flat_map(in_scopes)
+        {
+            b.fence(order, scope);
         }
-        k.named_arrive(1, 32);
-        k.named_barrier(1, 32);
+        b.named_arrive(1, 32);
+        b.named_barrier(1, 32);
     }));
-    kernels.push(kernel(Elem::F32, |k, _| {
-        k.push(Stmt::CopyCommit);
-        k.push(Stmt::CopyWait { pending: 0.into() });
-        _ = k.let_("x", Expr::from(Special::BlockX).min(2));
+    kernels.push(kernel(Elem::F32, |b, _| {
+        b.push(Stmt::CopyCommit);
+        b.push(Stmt::CopyWait { pending: 0.into() });
+        _ = b.let_("x", Expr::from(Special::BlockX).min(2));
     }));
     for format in Format::ALL {
-        kernels.push(kernel(Elem::F32, |k, _| {
+        kernels.push(kernel(Elem::F32, |b, _| {
             let mut held = |name, elem, count: usize| {
-                let buffer = k.registers(name, elem, [Expr::I32(count as i32)], "");
+                let buffer = b.registers(name, elem, [Expr::I32(count as i32)], "");
                 Access::new(buffer, [0.into()])
             };
             let d = held("d", Elem::F32, Mma::OF_D);
-            let (a, b) = (held("a", Elem::U32, Mma::OF_A), held("b", Elem::U32, Mma::OF_B));
-            k.mma(Mma { format, d, a, b });
+            let (first, second) =
+                (held("a", Elem::U32, Mma::OF_A), held("b", Elem::U32, Mma::OF_B));
+            b.mma(Mma { format, d, a: first, b: second });
         }));
     }
     for (count, transposed) in [1, 2, 4].into_iter().flat_map(|n| [(n, false), (n, true)]) {
-        kernels.push(kernel(Elem::U32, |k, [_, shared]| {
-            let held = k.registers("to", Elem::U32, [i32::from(count).into()], "");
+        kernels.push(kernel(Elem::U32, |b, [_, shared]| {
+            let held = b.registers("to", Elem::U32, [i32::from(count).into()], "");
             let (to, from) = (Access::new(held, [0.into()]), at(shared).vector());
-            k.load_matrix(LoadMatrix { count, transposed, to, from });
+            b.load_matrix(LoadMatrix { count, transposed, to, from });
         }));
     }
-    kernels.push(kernel(Elem::F32, |k, _| {
-        let large = k.shared("large", Elem::F32, [40_000.into()], Layout::row_major(1), "");
-        k.store(at(large), 0.0);
+    kernels.push(kernel(Elem::F32, |b, _| {
+        let large = b.shared("large", Elem::F32, [40_000.into()], BufferLayout::row_major(1), "");
+        b.store(at(large), 0.0);
     }));
     kernels.extend(Format::ALL.map(warpgroups));
     kernels.into_iter().flatten().collect()
@@ -127,21 +131,21 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         Format::F16 => Elem::F16,
         Format::Tf32 => Elem::F32,
     };
-    let mut k = KernelBuilder::new("k");
+    let mut b = KernelBuilder::new("k");
     let grid = [Expr::U64(2), Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: 1 });
-    k.cluster(2);
-    let (barriers, heard) = (k.mbarriers("m", 1, ""), k.mbarriers("r", 1, ""));
-    k.mbarrier_init(barriers, 0, 1);
-    k.proxy_fence(ProxyFence::MbarrierInit);
-    k.proxy_fence(ProxyFence::Async);
-    k.mbarrier_arrive(barriers, 0);
-    k.mbarrier_arrive_remote(heard, 0, Special::ClusterRank);
-    k.mbarrier_arrive_relaxed(heard, 0, Special::ClusterRank);
-    k.mbarrier_wait(heard, 0, 0);
-    k.cluster_barrier();
-    k.fewer_registers(24);
-    k.more_registers(24);
+    b.geometry(Geometry { block: (128, 1), grid, blocks_per_sm: 1 });
+    b.cluster(2);
+    let (barriers, heard) = (b.mbarriers("m", 1, ""), b.mbarriers("r", 1, ""));
+    b.mbarrier_init(barriers, 0, 1);
+    b.proxy_fence(ProxyFence::MbarrierInit);
+    b.proxy_fence(ProxyFence::Async);
+    b.mbarrier_arrive(barriers, 0);
+    b.mbarrier_arrive_remote(heard, 0, Special::ClusterRank);
+    b.mbarrier_arrive_relaxed(heard, 0, Special::ClusterRank);
+    b.mbarrier_wait(heard, 0, 0);
+    b.cluster_barrier();
+    b.fewer_registers(24);
+    b.more_registers(24);
     for (n, swizzle) in TensorSwizzle::ALL.into_iter().enumerate() {
         let row = swizzle.bytes()? / elem.size();
         let (rank, row) = (2 + n % 2, Expr::I32(row as i32));
@@ -150,33 +154,36 @@ fn warpgroups(format: Format) -> Option<VerifiedKernel> {
         let mut tile = vec![1; rank];
         *tile.last_mut()? = swizzle.bytes()? / elem.size();
         let map = TensorMap { tile, swizzle };
-        let from = k.tensor_map(&format!("g{n}"), elem, Operand::Input(n), map);
+        let from = b.tensor_map(&format!("g{n}"), elem, Operand::Input(n), map);
         let strides = [Expr::I32(1 << 16), Expr::I32(256), 1.into()];
-        k.shape(from, dims.clone(), strides[3 - rank..].to_vec());
+        b.shape(from, dims.clone(), strides[3 - rank..].to_vec());
         let lines = Expr::I32(256);
-        let layout =
-            Layout::Array { order: vec![0, 1, 2], pad: 0.into(), swizzle: swizzle.layout(elem) };
+        let layout = BufferLayout::Array {
+            order: vec![0, 1, 2],
+            pad: 0.into(),
+            swizzle: swizzle.layout(elem),
+        };
         let row = dims.last()?.clone();
-        let shared = k.shared(&format!("s{n}"), elem, [1.into(), lines, row], layout, "");
+        let shared = b.shared(&format!("s{n}"), elem, [1.into(), lines, row], layout, "");
         let first = || Access::new(shared, [0.into(), 0.into(), 0.into()]);
-        k.tensor_copy(from, vec![0.into(); rank], first(), (barriers, 0.into()));
-        k.tensor_multicast(from, vec![0.into(); rank], first(), (barriers, 0.into()), 1);
-        k.mbarrier_arrive_expect(barriers, 0, 16);
-        k.mbarrier_wait(barriers, 0, 0);
+        b.tensor_copy(from, vec![0.into(); rank], first(), (barriers, 0.into()));
+        b.tensor_multicast(from, vec![0.into(); rank], first(), (barriers, 0.into()), 1);
+        b.mbarrier_arrive_expect(barriers, 0, 16);
+        b.mbarrier_wait(barriers, 0, 0);
         for columns in (8..=Wgmma::MOST_COLUMNS).step_by(8) {
             let accumulate = Expr::from(1).lt(2);
-            k.if_(accumulate.clone(), |k| {
+            b.if_(accumulate.clone(), |b| {
                 let sums = [Expr::I32(columns as i32 / 2)];
-                let acc = k.zeroed_registers("d", Elem::F32, sums, "");
+                let acc = b.zeroed_registers("d", Elem::F32, sums, "");
                 let d = Access::new(acc, [0.into()]);
-                k.wgmma_fence([acc]);
-                k.wgmma(Wgmma { format, columns, d, a: first(), b: first(), accumulate });
-                k.wgmma_commit();
-                k.wgmma_wait(0, [acc]);
+                b.wgmma_fence([acc]);
+                b.wgmma(Wgmma { format, columns, d, a: first(), b: first(), accumulate });
+                b.wgmma_commit();
+                b.wgmma_wait(0, [acc]);
             });
         }
     }
-    k.finish().ok()
+    b.finish().ok()
 }
 
 /// The identifiers that stand before a parenthesis, a bracket of any kind or a star, and before
@@ -231,9 +238,9 @@ fn what_a_text_calls_no_kernel_may_declare() {
 #[test]
 fn a_kernel_that_declares_such_a_name_breaks_a_rule() {
     for name in ["load16", "store16", "copy_async_8_or_zero", "to_f16", "from_bf16", "make_uint4"] {
-        let mut k = KernelBuilder::new("k");
-        _ = k.constant(name, 1, "");
-        let rule = k.finish().expect_err(name).rule;
+        let mut b = KernelBuilder::new("k");
+        _ = b.constant(name, 1, "");
+        let rule = b.finish().expect_err(name).rule;
         assert_eq!(rule, format!("`{name}` is no C++ identifier"));
     }
     assert!(Elem::ALL.iter().all(|elem| !is_free(super::vector_type(*elem))));

@@ -3,7 +3,7 @@
 
 use crate::cuda::WIDTH;
 use crate::cuda::expr::{element, element_type, text};
-use crate::ir::{Atomic, AtomicOp, Elem, Kernel, Order, Scope, Space};
+use crate::ir::{Atomic, AtomicOp, Elem, Kernel, MemoryOrder, Scope, Space};
 
 /// Atomic operations by their names: the function of CUDA C, and the operation of PTX.
 const ATOMICS: [(&str, &str, &str); 5] = [
@@ -26,7 +26,7 @@ pub(super) fn names() -> Vec<String> {
         ATOMICS.into_iter().flat_map(|row| [Scope::Block, Scope::Device].map(|scope| (row, scope)))
     {
         names.push(relaxed(cuda, scope));
-        for order in [Order::Acquire, Order::Release, Order::AcqRel] {
+        for order in [MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel] {
             names.extend([false, true].map(|shared| ordered(name, order, scope, shared)));
         }
     }
@@ -45,7 +45,7 @@ pub(in crate::cuda) fn call(k: &Kernel, atomic: &Atomic) -> String {
     let call = |ty: &str, operands: Vec<String>| {
         format!("{function}({ty}{place}, {})", operands.join(", "))
     };
-    if atomic.order != Order::Relaxed {
+    if atomic.order != MemoryOrder::Relaxed {
         return call("", operands);
     }
     // By the bits, where CUDA C has no function of the type itself.
@@ -72,7 +72,7 @@ pub(in crate::cuda) fn call(k: &Kernel, atomic: &Atomic) -> String {
 fn name(k: &Kernel, atomic: &Atomic) -> String {
     let (name, cuda, _) = row(&atomic.op);
     match atomic.order {
-        Order::Relaxed => relaxed(cuda, atomic.scope),
+        MemoryOrder::Relaxed => relaxed(cuda, atomic.scope),
         order => ordered(name, order, atomic.scope, is_shared(k, atomic)),
     }
 }
@@ -83,7 +83,7 @@ fn relaxed(cuda: &str, scope: Scope) -> String {
 }
 
 /// The function of one that orders more than itself.
-fn ordered(name: &str, order: Order, scope: Scope, shared: bool) -> String {
+fn ordered(name: &str, order: MemoryOrder, scope: Scope, shared: bool) -> String {
     let space = if shared { "_shared" } else { "" };
     format!("atomic_{name}_{}{}{space}", qualifier(order), within(scope))
 }
@@ -93,13 +93,13 @@ fn within(scope: Scope) -> &'static str {
 }
 
 /// An order, as PTX calls it.
-fn qualifier(order: Order) -> &'static str {
+fn qualifier(order: MemoryOrder) -> &'static str {
     match order {
-        Order::Relaxed => "relaxed",
-        Order::Acquire => "acquire",
-        Order::Release => "release",
-        Order::AcqRel => "acq_rel",
-        Order::SeqCst => unreachable!("verified: an atomic is no fence"),
+        MemoryOrder::Relaxed => "relaxed",
+        MemoryOrder::Acquire => "acquire",
+        MemoryOrder::Release => "release",
+        MemoryOrder::AcqRel => "acq_rel",
+        MemoryOrder::SeqCst => unreachable!("verified: an atomic is no fence"),
     }
 }
 
@@ -110,10 +110,10 @@ fn is_shared(k: &Kernel, atomic: &Atomic) -> bool {
 /// The definition of the function of an atomic operation; empty where CUDA C has it.
 pub(in crate::cuda) fn definition(k: &Kernel, atomic: &Atomic) -> String {
     let meaning = match atomic.order {
-        Order::Relaxed => return String::new(),
-        Order::Acquire => "what follows comes after it",
-        Order::Release => "what precedes comes before it",
-        Order::AcqRel | Order::SeqCst => "nothing passes it",
+        MemoryOrder::Relaxed => return String::new(),
+        MemoryOrder::Acquire => "what follows comes after it",
+        MemoryOrder::Release => "what precedes comes before it",
+        MemoryOrder::AcqRel | MemoryOrder::SeqCst => "nothing passes it",
     };
     let order = qualifier(atomic.order);
     let (scope, audience) = match atomic.scope {

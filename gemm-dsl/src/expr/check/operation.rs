@@ -1,8 +1,8 @@
 //! Operators and functions: which operands they take, and what is known of their values.
 
 use super::{Check, Known};
-use crate::error::value as error;
 use crate::expr::function::{Function, Signature};
+use crate::expr::messages;
 use crate::expr::range::Range;
 use crate::expr::remedy;
 use crate::expr::tree::{Binary, Node, NodeKind, Tokens, Type};
@@ -14,7 +14,7 @@ impl Check<'_> {
         if range.fits() || (self.env.host.is_some() && range.fits_host()) {
             return Some(Known::Int(range));
         }
-        self.fault(error::overflow(self.env.key, at, self.typing?));
+        self.fault(messages::overflow(self.env.key, at, self.typing?));
         None
     }
 
@@ -35,30 +35,30 @@ impl Check<'_> {
         };
         let mixed = |e: &Node, found: Known, to: Float| {
             let remedy = remedy::converted(e, to, typing);
-            error::mixed(key, e.at, op, (found.ty(), to), &e.to_string(), &remedy)
+            messages::mixed(key, e.at, op, (found.ty(), to), &e.to_string(), &remedy)
         };
         let fault = match (op, ka, kb) {
             (Binary::And | Binary::Or, ..) => match (ka.ty(), kb.ty()) {
                 (Type::Bool, Type::Bool) => return None,
-                (Type::Bool, wrong) => error::no_truth(key, b.at, op, wrong, typing),
-                (wrong, Type::Bool) => error::no_truth(key, a.at, op, wrong, typing),
-                types => error::no_truths(key, a.at.to(b.at), op, types, typing),
+                (Type::Bool, wrong) => messages::no_truth(key, b.at, op, wrong, typing),
+                (wrong, Type::Bool) => messages::no_truth(key, a.at, op, wrong, typing),
+                types => messages::no_truths(key, a.at.to(b.at), op, types, typing),
             },
             (_, Bool, other) | (_, other, Bool) => {
                 let ty = if other.ty() == Type::Bool { typing.result } else { other.ty() };
-                error::truth(key, at, op, &remedy::chosen(ty, typing))
+                messages::truth(key, at, op, &remedy::chosen(ty, typing))
             }
             (_, Known::Float(x), Known::Float(y)) if x == y => match op {
-                Binary::Rem => error::remainder(key, at, x),
+                Binary::Rem => messages::remainder(key, at, x),
                 _ => return Some(ka),
             },
             (_, Int(x), Int(y)) if op.is_comparison() => return Some(Int(x.or(y))),
             (Binary::Div | Binary::Rem, Int(_), Int(y)) if y.has_zero() => {
-                error::by_zero(self.env, b.at, op, &b.to_string(), (y.least, y.most), typing)
+                messages::by_zero(self.env, b.at, op, &b.to_string(), (y.least, y.most), typing)
             }
             // Where the quotient leaves 64 bits, C says nothing of the remainder either.
             (Binary::Rem, Int(x), Int(y)) if !x.operator(Binary::Div, y).fits() => {
-                error::overflow(key, at, typing)
+                messages::overflow(key, at, typing)
             }
             (_, Int(x), Int(y)) => return self.integer(x.operator(op, y), at),
             // What loses nothing is to be converted: the integer, or the narrow float.
@@ -93,7 +93,7 @@ impl Check<'_> {
             Signature::Single if has(Float::F64) => {
                 let text: String = args.iter().map(Node::to_string).collect();
                 let to = Some(typing.float).filter(|to| *to == Float::F64 && !is_converted);
-                self.fault(error::single_only(self.env.key, at, function, &text, to));
+                self.fault(messages::single_only(self.env.key, at, function, &text, to));
                 return None;
             }
             Signature::Single => Some(Float::F32),
@@ -114,7 +114,9 @@ impl Check<'_> {
                     let types = (known.ty(), wanted);
                     let text = e.to_string();
                     let key = self.env.key;
-                    self.fault(error::wrong_argument(key, e.at, function, types, &text, &remedy));
+                    self.fault(messages::wrong_argument(
+                        key, e.at, function, types, &text, &remedy,
+                    ));
                 }
                 _ => {}
             }
@@ -133,7 +135,7 @@ impl Check<'_> {
     fn truth_argument(&mut self, function: Function, e: &Node, wanted: Option<Float>) {
         let Some(typing) = self.typing else { return };
         let remedy = remedy::chosen(wanted.map_or(Type::Int, Type::from), typing);
-        self.fault(error::truth_argument(self.env.key, e.at, function, &remedy));
+        self.fault(messages::truth_argument(self.env.key, e.at, function, &remedy));
     }
 
     fn conversion(
@@ -147,7 +149,7 @@ impl Check<'_> {
             match known {
                 Some(Known::Bool) => self.truth_argument(function, e, Some(to)),
                 Some(Known::Float(float)) if *float == to => {
-                    self.fault(error::converted_already(self.env, e.at, to));
+                    self.fault(messages::converted_already(self.env, e.at, to));
                 }
                 _ => {}
             }

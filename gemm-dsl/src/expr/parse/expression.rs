@@ -1,8 +1,8 @@
 //! Expressions, from the loosest operator to numbers, names and calls.
 
 use super::{MAX_DEPTH, Parser, Read};
-use crate::error::value as error;
 use crate::expr::environment::{KEYWORDS, WAVES};
+use crate::expr::messages;
 use crate::expr::tokens::Token;
 use crate::expr::tree::{Binary, Block, Level, Node, NodeKind, Tokens, Unary};
 
@@ -13,7 +13,7 @@ impl Parser<'_> {
     fn part(&mut self) -> Read<()> {
         self.parts += 1;
         if self.parts > MAX_PARTS {
-            return Err(error::too_long(self.key(), self.here(), MAX_PARTS));
+            return Err(messages::too_long(self.key(), self.here(), MAX_PARTS));
         }
         Ok(())
     }
@@ -36,10 +36,10 @@ impl Parser<'_> {
                 && length == 1
             {
                 let at = Tokens { last: at.last + 1, ..at };
-                return Err(error::assignment(self.key(), at, op));
+                return Err(messages::assignment(self.key(), at, op));
             }
             if op.is_comparison() && compared {
-                return Err(error::chained(self.key(), at));
+                return Err(messages::chained(self.key(), at));
             }
             compared = op.is_comparison();
             self.at += length;
@@ -67,7 +67,7 @@ impl Parser<'_> {
 
     fn unary(&mut self, depth: usize) -> Read<Node> {
         if depth > MAX_DEPTH {
-            return Err(error::too_deep(self.key(), self.here(), MAX_DEPTH));
+            return Err(messages::too_deep(self.key(), self.here(), MAX_DEPTH));
         }
         let op = match self.peek() {
             Some(Token::Sign('-', _)) => Unary::Neg,
@@ -86,7 +86,7 @@ impl Parser<'_> {
         let at = self.here();
         self.part()?;
         let nothing =
-            |p: &Self| error::expected(p.key(), at, "a number, a name or `(`", &p.found());
+            |p: &Self| messages::expected(p.key(), at, "a number, a name or `(`", &p.found());
         match self.peek() {
             Some(Token::Literal(text)) => {
                 let kind = crate::expr::literal::read(self.env, at, text)?;
@@ -99,7 +99,7 @@ impl Parser<'_> {
                 self.at += 1;
                 match self.peek() {
                     Some(Token::Open('(')) => self.call(word, at, depth),
-                    Some(Token::Open('[')) => Err(error::indexed(self.key(), self.here())),
+                    Some(Token::Open('[')) => Err(messages::indexed(self.key(), self.here())),
                     _ => Ok(Node { kind: NodeKind::Name(word.clone()), at }),
                 }
             }
@@ -112,7 +112,7 @@ impl Parser<'_> {
                 let at = at.to(self.close(')')?);
                 Ok(Node { at, ..inner })
             }
-            Some(Token::Open('{')) => Err(error::bare_block(self.key(), at)),
+            Some(Token::Open('{')) => Err(messages::bare_block(self.key(), at)),
             _ => Err(nothing(self)),
         }
     }
@@ -127,12 +127,12 @@ impl Parser<'_> {
         }
         let yes = self.braces(depth + 1)?;
         if !self.is_word("else") {
-            return Err(error::no_else(self.key(), at));
+            return Err(messages::no_else(self.key(), at));
         }
         self.at += 1;
         let no = if self.is_word("if") {
             if depth >= MAX_DEPTH {
-                return Err(error::too_deep(self.key(), self.here(), MAX_DEPTH));
+                return Err(messages::too_deep(self.key(), self.here(), MAX_DEPTH));
             }
             self.part()?;
             Block { lets: Vec::new(), value: self.choice(depth + 1)? }
@@ -150,7 +150,7 @@ impl Parser<'_> {
         }
         // Of `wave(64x64)` the name is wrong, and not the tile.
         if self.env.has_waves() && self.env.function(name).is_none() {
-            return Err(error::unknown_function(self.env, at, name));
+            return Err(messages::unknown_function(self.env, at, name));
         }
         let mut args = Vec::new();
         while !matches!(self.peek(), Some(Token::Close(')'))) {
@@ -164,11 +164,11 @@ impl Parser<'_> {
         let whole = at.to(self.here());
         self.at += 1;
         let Some(function) = self.env.function(name) else {
-            return Err(error::unknown_function(self.env, at, name));
+            return Err(messages::unknown_function(self.env, at, name));
         };
         let operands = function.row().operands;
         if operands.len() != args.len() {
-            return Err(error::arity(self.key(), whole, function, args.len()));
+            return Err(messages::arity(self.key(), whole, function, args.len()));
         }
         Ok(Node { kind: NodeKind::Call(function, args), at: whole })
     }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         };
         let tile = tile.and_then(|(m, n)| Some((side(m)?, side(n)?)));
         let Some((m, n)) = tile else {
-            return Err(error::waves(self.key(), at, &self.found()));
+            return Err(messages::waves(self.key(), at, &self.found()));
         };
         self.at += 1;
         let at = start.to(self.close(')')?);

@@ -2,8 +2,8 @@
 
 use super::KernelBuilder;
 use crate::ir::{
-    Access, BufferId, Elem, Expr, Layout, Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp,
-    MbarrierRef, Operand, Order, Param, ParamKind, ProxyFence, RegisterLimit, Space, Stmt,
+    Access, BufferId, BufferLayout, Elem, Expr, Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp,
+    MbarrierRef, MemoryOrder, Operand, Param, ParamKind, ProxyFence, RegisterLimit, Space, Stmt,
     TensorCopy, TensorMap, Wgmma, WgmmaSync,
 };
 
@@ -28,7 +28,8 @@ impl KernelBuilder {
         operand: Operand,
         map: TensorMap,
     ) -> BufferId {
-        let buffer = self.buffer(name, elem, (Space::Global, Layout::linear()), Vec::new(), "");
+        let buffer =
+            self.buffer(name, elem, (Space::Global, BufferLayout::linear()), Vec::new(), "");
         let kind = ParamKind::TensorMap { buffer, operand, map };
         self.kernel.params.push(Param { name: name.into(), kind });
         buffer
@@ -60,7 +61,7 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        self.arrive_remote((barriers, index.into()), block.into(), Order::Release);
+        self.arrive_remote((barriers, index.into()), block.into(), MemoryOrder::Release);
     }
 
     /// The same, by which only asynchronous work is ordered.
@@ -70,10 +71,10 @@ impl KernelBuilder {
         index: impl Into<Expr>,
         block: impl Into<Expr>,
     ) {
-        self.arrive_remote((barriers, index.into()), block.into(), Order::Relaxed);
+        self.arrive_remote((barriers, index.into()), block.into(), MemoryOrder::Relaxed);
     }
 
-    fn arrive_remote(&mut self, barrier: (MbarrierId, Expr), block: Expr, order: Order) {
+    fn arrive_remote(&mut self, barrier: (MbarrierId, Expr), block: Expr, order: MemoryOrder) {
         self.mbarrier(barrier, MbarrierOp::ArriveRemote { block, order });
     }
 

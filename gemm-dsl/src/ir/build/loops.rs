@@ -56,7 +56,7 @@ impl KernelBuilder {
     ) {
         let For { from, test, change, unroll } = head;
         let var = self.var(name, from.ty());
-        let body = self.block(|k| body(k, var));
+        let body = self.block(|b| body(b, var));
         self.push(Stmt::For(Loop { var, from, test: test(var), change, unroll, body }));
     }
 

@@ -1,7 +1,7 @@
 //! Statements by which threads act together: barriers, fences, atomics, matrix instructions.
 
 use super::KernelBuilder;
-use crate::ir::{Access, Atomic, AtomicOp, Expr, LoadMatrix, Mma, Order, Scope, Stmt, Var};
+use crate::ir::{Access, Atomic, AtomicOp, Expr, LoadMatrix, MemoryOrder, Mma, Scope, Stmt, Var};
 
 impl KernelBuilder {
     /// A barrier of the whole block.
@@ -30,7 +30,7 @@ impl KernelBuilder {
     }
 
     /// A fence.
-    pub fn fence(&mut self, order: Order, scope: Scope) {
+    pub fn fence(&mut self, order: MemoryOrder, scope: Scope) {
         self.push(Stmt::Fence { order, scope });
     }
 
@@ -51,7 +51,7 @@ impl KernelBuilder {
         op: AtomicOp,
         target: Access,
         value: impl Into<Expr>,
-        order: Order,
+        order: MemoryOrder,
         scope: Scope,
     ) -> Var {
         let old = self.var(name, target.ty());
@@ -66,7 +66,7 @@ impl KernelBuilder {
         op: AtomicOp,
         target: Access,
         value: impl Into<Expr>,
-        order: Order,
+        order: MemoryOrder,
         scope: Scope,
     ) {
         let value = value.into();

@@ -1,7 +1,7 @@
 //! How arguments are bound to a kernel: by name or in order, by one check.
 
 use super::{
-    ArrayParameter, Between, Contract, Need, Parameter, Requirement, Source, Subject, Unmet,
+    ArrayParameter, Between, Contract, ContractError, Need, Parameter, Requirement, Source, Subject,
 };
 use super::{Extent, Operand, Rule};
 use crate::ir::{Elem, HostError, Scalar, Ty};
@@ -32,7 +32,7 @@ pub struct Array<'a> {
 
 /// Consecutive elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stretch {
+pub struct Region {
     /// Their address, or its distance in bytes from a place of the greatest alignment.
     pub address: u64,
     /// Their number, from the address on: nothing else may be touched.
@@ -43,14 +43,14 @@ pub struct Stretch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
     /// One array.
-    One(Stretch),
+    One(Region),
     /// The arrays of a list.
-    List(&'a [Stretch]),
+    List(&'a [Region]),
 }
 
 impl Place<'_> {
     /// Where each array lies.
-    fn stretches(&self) -> &[Stretch] {
+    fn stretches(&self) -> &[Region] {
         match self {
             Place::One(stretch) => std::slice::from_ref(stretch),
             Place::List(stretches) => stretches,
@@ -69,7 +69,7 @@ pub struct Axis {
 
 /// What a launch gives a kernel, by name.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct Arguments<'a> {
     /// The extents of the problem.
     pub extents: &'a [(Extent, u64)],
     /// The bits of the caller's numbers, zero-extended.
@@ -112,7 +112,7 @@ impl Contract {
     ///
     /// # Errors
     /// The first rule or requirement that does not hold.
-    pub fn bind(&self, given: &Given<'_>) -> Result<Call, Unmet> {
+    pub fn bind(&self, given: &Arguments<'_>) -> Result<Call, ContractError> {
         let find = |operand| given.arrays.iter().find(|(o, _)| *o == operand).map(|(_, a)| a);
         let mut scalars = Vec::with_capacity(self.params.len());
         for param in &self.params {
@@ -129,7 +129,7 @@ impl Contract {
                         Source::Argument(n) => given.arguments.get(n).copied(),
                     };
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Arguments, 0)
                     })?
                 }
             });
@@ -141,7 +141,11 @@ impl Contract {
     ///
     /// # Errors
     /// As [`Contract::bind`].
-    pub fn bind_in_order(&self, arrays: &[Array<'_>], scalars: &[u64]) -> Result<Call, Unmet> {
+    pub fn bind_in_order(
+        &self,
+        arrays: &[Array<'_>],
+        scalars: &[u64],
+    ) -> Result<Call, ContractError> {
         let mut given = scalars.iter();
         let mut bits = Vec::with_capacity(self.params.len());
         for param in &self.params {
@@ -150,7 +154,7 @@ impl Contract {
                 Parameter::Scalar { source, .. } => {
                     let value = given.next().copied();
                     value.ok_or_else(|| {
-                        self.unmet(self.subject(*source, &|_, _| None), Need::Given, 0)
+                        self.unmet(self.subject(*source, &|_, _| None), Need::Arguments, 0)
                     })?
                 }
             });
@@ -163,7 +167,7 @@ impl Contract {
         &self,
         scalars: Vec<u64>,
         find: impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
-    ) -> Result<Call, Unmet> {
+    ) -> Result<Call, ContractError> {
         // Extents and strides; what the caller passes takes no part in any rule.
         let mut values = Vec::with_capacity(scalars.len());
         for (param, &bits) in self.params.iter().zip(&scalars) {
@@ -187,7 +191,7 @@ impl Contract {
         }
         for (position, array) in self.arrays().enumerate() {
             let bound = find(array, position).ok_or_else(|| {
-                self.unmet(self.array(array.operand, &array.name), Need::Given, 0)
+                self.unmet(self.array(array.operand, &array.name), Need::Arguments, 0)
             })?;
             if !array.takes(bound.elem) {
                 let subject = self.array(array.operand, bound.name);
@@ -248,7 +252,7 @@ impl Contract {
         position: usize,
         bound: &Array<'_>,
         values: &[Option<u64>],
-    ) -> Result<Mapped, Unmet> {
+    ) -> Result<Mapped, ContractError> {
         let (operand, size) = (array.operand, u64::from(array.elem.size()));
         for stretch in bound.place.stretches() {
             let beyond = stretch.address % MAP_BYTES;
@@ -286,7 +290,7 @@ impl Contract {
     }
 
     /// The rule of lists: what is one and what is not.
-    fn listed(&self, array: &ArrayParameter, bound: &Array<'_>) -> Result<(), Unmet> {
+    fn listed(&self, array: &ArrayParameter, bound: &Array<'_>) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, bound.name);
         match (&array.count, bound.place) {
             (None, Place::One(_)) | (Some(_), Place::List(_)) => Ok(()),
@@ -301,7 +305,7 @@ impl Contract {
         array: &ArrayParameter,
         bound: &Array<'_>,
         values: &[Option<u64>],
-    ) -> Result<(), Unmet> {
+    ) -> Result<(), ContractError> {
         let (Some(count), Place::List(list)) = (&array.count, bound.place) else { return Ok(()) };
         let subject = || self.array(array.operand, bound.name);
         let count = self.value(count, values, subject)?;
@@ -317,7 +321,7 @@ impl Contract {
         array: &ArrayParameter,
         bound: &Array<'_>,
         values: &[Option<u64>],
-    ) -> Result<(), Unmet> {
+    ) -> Result<(), ContractError> {
         let Some(axes) = bound.axes else { return Ok(()) };
         if axes.len() != array.rank() {
             let subject = self.array(array.operand, bound.name);
@@ -356,7 +360,7 @@ impl Contract {
         array: &ArrayParameter,
         name: &str,
         values: &[Option<u64>],
-    ) -> Result<(), Unmet> {
+    ) -> Result<(), ContractError> {
         let subject = || self.array(array.operand, name);
         // Of a list without arrays nothing is written.
         if let Some(count) = &array.count
@@ -392,7 +396,7 @@ impl Contract {
         requirement: &Requirement,
         values: &[Option<u64>],
         find: &impl Fn(&ArrayParameter, usize) -> Option<Array<'a>>,
-    ) -> Result<(), Unmet> {
+    ) -> Result<(), ContractError> {
         let scalar = |s: Scalar| {
             let value = values.get(s.param).copied().flatten();
             value.unwrap_or_else(|| unreachable!("Contract::new: it is an extent or a stride"))
@@ -455,7 +459,7 @@ impl Contract {
     }
 
     /// Elements from the first that a kernel may touch to the last.
-    fn span(&self, array: &ArrayParameter, values: &[Option<u64>]) -> Result<u128, Unmet> {
+    fn span(&self, array: &ArrayParameter, values: &[Option<u64>]) -> Result<u128, ContractError> {
         let subject = || self.array(array.operand, &array.name);
         let mut last: u128 = 0;
         for (dim, stride) in array.dims.iter().zip(&array.strides) {
@@ -475,7 +479,7 @@ impl Contract {
         rule: &Rule,
         values: &[Option<u64>],
         subject: impl FnOnce() -> Subject,
-    ) -> Result<u64, Unmet> {
+    ) -> Result<u64, ContractError> {
         match rule.value(values) {
             Ok(value) => match u64::try_from(value) {
                 Ok(value) => Ok(value),
@@ -522,8 +526,8 @@ impl Contract {
         }
     }
 
-    fn unmet(&self, subject: Subject, need: Need, value: i128) -> Unmet {
-        Unmet { kernel: self.kernel.clone(), subject, need, value }
+    fn unmet(&self, subject: Subject, need: Need, value: i128) -> ContractError {
+        ContractError { kernel: self.kernel.clone(), subject, need, value }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Expressions of a contract, cheap to evaluate at every launch.
 
-use super::super::host::{self, HostError};
 use super::super::{ConstDecl, Elem, Expr, Kernel, ParamKind, Scalar};
 use super::Source;
+use crate::ir::eval;
+use crate::ir::eval::HostError;
 
 /// An expression over constants and the extents and strides among the scalar parameters.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +19,7 @@ pub(super) enum Rule {
 impl Rule {
     /// Fails where the expression has no value on the host.
     pub(super) fn new(k: &Kernel, expr: &Expr) -> Result<Self, String> {
-        host::check(expr, &k.consts, &|param| match is_bound(k, param) {
+        eval::check(expr, &k.consts, &|param| match is_bound(k, param) {
             true => Ok(()),
             false => Err(format!("parameter {} is no extent and no stride", param.param)),
         })?;
@@ -44,7 +45,7 @@ impl Rule {
                 let value = scalars.get(*param).copied().flatten();
                 value.map(i128::from).ok_or(HostError::Unbound(*param))
             }
-            Rule::General(expr, consts) => host::eval(expr, consts, scalars),
+            Rule::General(expr, consts) => eval::eval(expr, consts, scalars),
         }
     }
 }

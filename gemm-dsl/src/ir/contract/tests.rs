@@ -1,6 +1,8 @@
 //! What a launch is told that does not meet a contract: the remedy leads to where it is met.
 
-use super::{Array, Axis, Extent, Given, Mapped, Operand, Place, Source, Stretch, Unmet};
+use super::{
+    Arguments, Array, Axis, ContractError, Extent, Mapped, Operand, Place, Region, Source,
+};
 use crate::Family;
 use crate::ir::{Elem, Expr, Geometry, KernelBuilder, TensorMap, TensorSwizzle, Ty};
 use crate::spec::SgemmSpec;
@@ -38,15 +40,15 @@ fn told(line: &str, (operand, lies): (Operand, Lies), batch: Option<u64>) -> Res
     let arrays: Vec<_> = shapes
         .iter()
         .map(|(of, name, axes)| {
-            let place = Place::One(Stretch { address: 0, len: 1 << 20 });
+            let place = Place::One(Region { address: 0, len: 1 << 20 });
             let array = Array { name, elem: Elem::F32, place, axes: Some(&axes[..]) };
             (*of, array)
         })
         .collect();
     let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k)];
     extents.extend(batch.map(|_| (Extent::BATCH, 3)));
-    let given = Given { extents: &extents, arguments: &[], arrays: &arrays };
-    let told = |unmet: Unmet| {
+    let given = Arguments { extents: &extents, arguments: &[], arrays: &arrays };
+    let told = |unmet: ContractError| {
         let text = unmet.to_string();
         let (_, needs) = text.split_once(" needs ").expect("it says what is needed");
         needs.to_owned()
@@ -159,17 +161,17 @@ fn distances_that_are_no_multiple_are_told_apart() {
 
 /// What a launch is told whose array, of `rows` and 64 columns, has a tensor map; or what the map is to say.
 fn mapped(address: u64, rows: u64, pitch: u64, blocks: u64) -> Result<Vec<Mapped>, String> {
-    let mut k = KernelBuilder::new("boxes");
+    let mut b = KernelBuilder::new("boxes");
     let map = TensorMap { tile: vec![8, 64], swizzle: TensorSwizzle::Bytes128 };
-    let from = k.tensor_map("from", Elem::Bf16, A, map);
-    let m = Expr::from(k.extent("m", Ty::U64, Extent::M));
+    let from = b.tensor_map("from", Elem::Bf16, A, map);
+    let m = Expr::from(b.extent("m", Ty::U64, Extent::M));
     let stride = Source::Stride { operand: A, dim: 0 };
-    let pitch_of = Expr::from(k.scalar("pitch", Ty::U64, stride));
-    k.shape(from, [m, 64.into()], [pitch_of, 1.into()]);
+    let pitch_of = Expr::from(b.scalar("pitch", Ty::U64, stride));
+    b.shape(from, [m, 64.into()], [pitch_of, 1.into()]);
     let grid = [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
-    let kernel = k.finish().expect("a sound kernel");
-    let place = Place::One(Stretch { address, len: u64::MAX });
+    b.geometry(Geometry { block: (32, 1), grid, blocks_per_sm: 1 });
+    let kernel = b.finish().expect("a sound kernel");
+    let place = Place::One(Region { address, len: u64::MAX });
     let axes = None;
     let array = Array { name: "a", elem: Elem::Bf16, place, axes };
     let call = kernel.contract().bind_in_order(&[array], &[rows, pitch]);

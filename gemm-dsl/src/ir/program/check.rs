@@ -2,7 +2,7 @@
 
 use super::{Expr, Fill, KernelId, Launch, Program, Slot, Step};
 use crate::ir::contract::Parameter;
-use crate::ir::host;
+use crate::ir::eval;
 use crate::ir::{Elem, Operand, Source, Ty, VerifiedKernel};
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -121,7 +121,7 @@ impl Check<'_> {
 
     /// The same over the first so many values.
     fn typed_over(&self, values: usize, expr: &Expr, ty: Ty, what: &str) -> Checked {
-        let found = host::check(expr, &[], &|param| {
+        let found = eval::check(expr, &[], &|param| {
             let ty = match self.kind(param.param) {
                 Kind::Extent => Some(Ty::U64),
                 Kind::Argument(n) => Some(self.p.arguments[n].ty),

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::ir::{
-    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, Order, Requirement, Scope,
-    Source, Special,
+    Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, MemoryOrder, Requirement,
+    Scope, Source, Special,
 };
 
 /// What a kernel of one thread does with its arrays `x` and `y` of `n` elements.
@@ -18,24 +18,24 @@ enum Body {
 }
 
 fn kernel(name: &str, body: Body) -> KernelBuilder {
-    let mut k = KernelBuilder::new(name);
-    let x = k.global("x", Elem::F32, Operand::Input(0));
-    let y = k.global("y", Elem::F32, Operand::Output(0));
-    let n = k.extent("n", Ty::I32, Extent::LENGTH);
+    let mut b = KernelBuilder::new(name);
+    let x = b.global("x", Elem::F32, Operand::Input(0));
+    let y = b.global("y", Elem::F32, Operand::Output(0));
+    let n = b.extent("n", Ty::I32, Extent::LENGTH);
     for array in [x, y] {
-        k.shape(array, [n.into()], [1.into()]);
+        b.shape(array, [n.into()], [1.into()]);
     }
-    k.geometry(Geometry { block: (32, 1), ..k_geometry() });
-    k.if_(Expr::from(Special::ThreadX).equals(0), |k| {
+    b.geometry(Geometry { block: (32, 1), ..k_geometry() });
+    b.if_(Expr::from(Special::ThreadX).equals(0), |b| {
         let at = |array| Access::new(array, [0.into()]);
         let value = match body {
             Body::Set => 1.0.into(),
             Body::Copy => at(x).load(),
             Body::Add => at(y).load() + at(x).load(),
         };
-        k.store(at(y), value);
+        b.store(at(y), value);
     });
-    k
+    b
 }
 
 fn k_geometry() -> Geometry {
@@ -197,32 +197,32 @@ fn a_temporary_of_zeros_need_not_be_written() {
 fn an_atomic_reads_before_it_writes() {
     // The ticket that a block draws; `y` is the last one.
     let drawn = |fill: Fill, draw: fn(&mut KernelBuilder, Access) -> Expr| {
-        let mut k = KernelBuilder::new("count");
+        let mut b = KernelBuilder::new("count");
         let [y, t] = [("y", Operand::Output(0)), ("t", Operand::Temp(0))].map(|(name, operand)| {
-            let array = k.global(name, Elem::U32, operand);
-            k.shape(array, [1.into()], [1.into()]);
+            let array = b.global(name, Elem::U32, operand);
+            b.shape(array, [1.into()], [1.into()]);
             array
         });
-        let value = draw(&mut k, Access::new(t, [0.into()]));
-        k.store(Access::new(y, [0.into()]), value);
+        let value = draw(&mut b, Access::new(t, [0.into()]));
+        b.store(Access::new(y, [0.into()]), value);
         let mut program = Program::default();
         let output = program.output("y", Elem::U32, [1u64.into()]);
         let ticket = program.temp("ticket", Elem::U32, [1u64.into()]);
         program.temps[0].fill = fill;
-        let choose = vec![program.kernel(k.finish().expect("a sound kernel"))];
+        let choose = vec![program.kernel(b.finish().expect("a sound kernel"))];
         let bind = vec![(Operand::Output(0), output), (Operand::Temp(0), ticket)];
         program.steps = vec![Step::Launch(Launch { choose, bind, extents: Vec::new() })];
         VerifiedProgram::new(program).map(drop).map_err(|e| e.rule)
     };
-    let atomic = |k: &mut KernelBuilder, at: Access| -> Expr {
-        k.atomic("old", AtomicOp::Add, at, Expr::U32(1), Order::AcqRel, Scope::Device).into()
+    let atomic = |b: &mut KernelBuilder, at: Access| -> Expr {
+        b.atomic("old", AtomicOp::Add, at, Expr::U32(1), MemoryOrder::AcqRel, Scope::Device).into()
     };
     assert_eq!(drawn(Fill::Zero, atomic), Ok(()));
     let unset = drawn(Fill::Uninitialised, atomic).expect_err("a ticket that nobody has set");
     says(&unset, "`count` reads Temp(0) before it is written");
     // What the kernel itself writes it may read.
-    let stored = |k: &mut KernelBuilder, at: Access| -> Expr {
-        k.store(at.clone(), Expr::U32(1));
+    let stored = |b: &mut KernelBuilder, at: Access| -> Expr {
+        b.store(at.clone(), Expr::U32(1));
         at.load()
     };
     assert_eq!(drawn(Fill::Uninitialised, stored), Ok(()));
@@ -407,13 +407,13 @@ fn extents_are_given_once_and_all_of_them() {
 fn kernels_of_a_launch_are_there_and_write_the_same() {
     says(&changed(|p| first(p).choose.clear()), "a launch of no kernel");
     says(&changed(|p| first(p).choose[0] = KernelId(3)), "there is no KernelId(3)");
-    let mut k = KernelBuilder::new("idle");
+    let mut b = KernelBuilder::new("idle");
     for (name, operand) in [("x", Operand::Input(0)), ("y", Operand::Output(0))] {
-        let array = k.global(name, Elem::F32, operand);
-        k.shape(array, [1u64.into()], [1.into()]);
+        let array = b.global(name, Elem::F32, operand);
+        b.shape(array, [1u64.into()], [1.into()]);
     }
-    k.extent("n", Ty::I32, Extent::LENGTH);
-    let idle = k.finish().expect("a sound kernel");
+    b.extent("n", Ty::I32, Extent::LENGTH);
+    let idle = b.finish().expect("a sound kernel");
     let rule = changed(|p| {
         let idle = p.kernel(idle);
         first(p).choose.push(idle);
@@ -447,14 +447,14 @@ fn a_contract_rests_on_extents_and_strides() {
         k.finish().expect_err("a broken kernel").rule
     };
     says(
-        &breaks(|k| {
-            let number = k.scalar("number", Ty::I32, Source::Argument(0));
-            k.require(Requirement::Multiple { scalar: number, of: 2 });
+        &breaks(|b| {
+            let number = b.scalar("number", Ty::I32, Source::Argument(0));
+            b.require(Requirement::Multiple { scalar: number, of: 2 });
         }),
         "on no such parameter",
     );
     says(
-        &breaks(|k| k.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
+        &breaks(|b| b.require(Requirement::Aligned { operand: Operand::Input(1), bytes: 16 })),
         "on no such parameter",
     );
     let grid = |x: Expr| Geometry { grid: [x, Expr::U64(1), Expr::U64(1)], ..k_geometry() };

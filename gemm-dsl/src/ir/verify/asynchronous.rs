@@ -3,9 +3,9 @@
 use super::{Check, Checked, constant, require};
 use crate::ir::tensor_map::Rows;
 use crate::ir::{
-    Access, Atomic, BufferId, Descriptor, Elem, Layout, Mbarrier, MbarrierDecl, MbarrierOp,
-    MbarrierRef, Operand, Order, ParamKind, RegisterLimit, Space, Stmt, TensorCopy, TensorMap, Ty,
-    Wgmma, WgmmaSync,
+    Access, Atomic, BufferId, BufferLayout, Descriptor, Elem, Mbarrier, MbarrierDecl, MbarrierOp,
+    MbarrierRef, MemoryOrder, Operand, ParamKind, RegisterLimit, Space, Stmt, TensorCopy,
+    TensorMap, Ty, Wgmma, WgmmaSync,
 };
 use crate::target::arch::WARP;
 use crate::target::tensor_core::Format;
@@ -34,7 +34,7 @@ impl Check<'_> {
             require(matches!(operand, Operand::Input(_) | Operand::Temp(_)), || {
                 format!("{name} is read by a tensor map")
             })?;
-            require(matches!(buffer.layout, Layout::Strided { .. }), || {
+            require(matches!(buffer.layout, BufferLayout::Strided { .. }), || {
                 format!("{name} is no single array")
             })?;
             require((2..=3).contains(&rank) && map.tile.len() == rank, || {
@@ -90,7 +90,7 @@ impl Check<'_> {
             }
             MbarrierOp::Arrive => Ok(()),
             MbarrierOp::ArriveRemote { block, order } => {
-                require(matches!(order, Order::Relaxed | Order::Release), || {
+                require(matches!(order, MemoryOrder::Relaxed | MemoryOrder::Release), || {
                     format!("an arrival that is {order:?}")
                 })?;
                 require(self.ty(block)? == Ty::I32, || {
@@ -193,7 +193,7 @@ impl Check<'_> {
         let name = &decl.name;
         let fits = decl.space == Space::Register
             && decl.elem == Elem::F32
-            && decl.layout == Layout::row_major(decl.dims.len());
+            && decl.layout == BufferLayout::row_major(decl.dims.len());
         require(fits, || format!("{name} holds no accumulators"))?;
         require(self.registers.contains(&buffer), || format!("{name} out of scope"))
     }

@@ -1,7 +1,7 @@
 //! The rules of buffers and their layouts.
 
 use super::{Check, Checked, constant, require};
-use crate::ir::{Buffer, Expr, Kernel, Layout, Mbarrier, Param, ParamKind, Space, Swizzle};
+use crate::ir::{Buffer, BufferLayout, Expr, Kernel, Mbarrier, Param, ParamKind, Space, Swizzle};
 
 /// Bytes of all shared arrays together.
 pub(super) fn shared_bytes(k: &Kernel) -> Checked<u64> {
@@ -34,7 +34,7 @@ impl Check<'_> {
         let declared = buffer.unordered || buffer.exclusive;
         require(buffer.layout.is_bound() || !declared, || format!("{name} is no result"))?;
         match &buffer.layout {
-            Layout::Array { order, pad, swizzle } => {
+            BufferLayout::Array { order, pad, swizzle } => {
                 require(buffer.space != Space::Global, || format!("{name} is global"))?;
                 let mut sorted = order.clone();
                 sorted.sort_unstable();
@@ -44,28 +44,29 @@ impl Check<'_> {
                 constant(self.k, pad, name)?;
                 swizzle.map_or(Ok(()), |swizzle| self.swizzle(buffer, swizzle))
             }
-            Layout::Pointer { into } => {
-                let global =
-                    |b: &Buffer| b.layout.is_bound() || matches!(b.layout, Layout::OfList { .. });
+            BufferLayout::Pointer { into } => {
+                let global = |b: &Buffer| {
+                    b.layout.is_bound() || matches!(b.layout, BufferLayout::OfList { .. })
+                };
                 require(self.k.buffers.get(into.id).is_some_and(global), || {
                     format!("{name} points into no global buffer")
                 })?;
                 buffer.dims.iter().try_for_each(|d| constant(self.k, d, name).map(drop))
             }
-            Layout::OfList { list, strides } => {
+            BufferLayout::OfList { list, strides } => {
                 let of = self.k.buffers.get(list.id);
                 let same = of.is_some_and(|of| {
                     let listed =
-                        matches!(&of.layout, Layout::Listed { strides: s } if s == strides);
+                        matches!(&of.layout, BufferLayout::Listed { strides: s } if s == strides);
                     listed && of.elem == buffer.elem && of.dims.get(1..) == Some(&buffer.dims[..])
                 });
                 require(same && buffer.space == Space::Global, || {
                     format!("{name} is not as the arrays of a list")
                 })
             }
-            Layout::Strided { strides } | Layout::Listed { strides } => {
+            BufferLayout::Strided { strides } | BufferLayout::Listed { strides } => {
                 require(buffer.space == Space::Global, || format!("{name} is strided"))?;
-                let listed = usize::from(matches!(buffer.layout, Layout::Listed { .. }));
+                let listed = usize::from(matches!(buffer.layout, BufferLayout::Listed { .. }));
                 let rank = strides.len() + listed;
                 require(rank == buffer.dims.len(), || format!("strides of {name}"))?;
                 for stride in strides {

@@ -1,7 +1,9 @@
 //! The rules of statements: scopes, declarations, and what each may do.
 
 use super::{Check, Checked, constant, require, sync};
-use crate::ir::{Access, Change, Elem, Expr, Layout, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var};
+use crate::ir::{
+    Access, BufferLayout, Change, Elem, Expr, LoadMatrix, Mma, Scope, Space, Stmt, Ty, Var,
+};
 use crate::target::arch::WARP;
 
 impl Check<'_> {
@@ -73,8 +75,8 @@ impl Check<'_> {
             }
             Stmt::Registers { buffer, .. } => {
                 let decl = self.k.buffers.get(buffer.id).ok_or("an unknown register array")?;
-                let local =
-                    decl.space == Space::Register || matches!(decl.layout, Layout::Pointer { .. });
+                let local = decl.space == Space::Register
+                    || matches!(decl.layout, BufferLayout::Pointer { .. });
                 require(local, || format!("{} in a body", decl.name))?;
                 self.unclaimed(&decl.name)?;
                 self.registers.push(*buffer);
@@ -82,7 +84,7 @@ impl Check<'_> {
             }
             Stmt::Choose { buffer, nth } => {
                 let decl = self.k.buffers.get(buffer.id).ok_or("an unknown array of a list")?;
-                let chosen = matches!(decl.layout, Layout::OfList { .. });
+                let chosen = matches!(decl.layout, BufferLayout::OfList { .. });
                 require(chosen, || format!("{} is chosen of no list", decl.name))?;
                 require(self.ty(nth)?.is_index(), || format!("which array {} is", decl.name))?;
                 let fixed = match nth {
@@ -203,7 +205,8 @@ impl Check<'_> {
         require(buffer.space == Space::Register, || format!("a fragment in {name}"))?;
         require(ty == Ty::Scalar(elem), || format!("a fragment of {name}, which is no {elem}"))?;
         // From the last dimension on, as many as the elements fill.
-        let (mut covered, mut whole) = (1, buffer.layout == Layout::row_major(buffer.dims.len()));
+        let (mut covered, mut whole) =
+            (1, buffer.layout == BufferLayout::row_major(buffer.dims.len()));
         for (dim, index) in buffer.dims.iter().zip(&first.index).rev() {
             if covered < count as u64 {
                 covered *= constant(self.k, dim, name)?;

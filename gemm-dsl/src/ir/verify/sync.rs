@@ -1,7 +1,7 @@
 //! The rules of what synchronises: barriers with a name, fences, atomics.
 
 use super::{Check, Checked, require};
-use crate::ir::{Atomic, AtomicOp, Order, Scope, Space};
+use crate::ir::{Atomic, AtomicOp, MemoryOrder, Scope, Space};
 
 impl Check<'_> {
     pub(super) fn named_barrier(&mut self, id: u32, threads: u32) -> Checked {
@@ -31,7 +31,7 @@ impl Check<'_> {
         if let AtomicOp::CompareExchange { expected } = op {
             require(self.ty(expected)? == ty, || format!("{name} is compared with another type"))?;
         }
-        require(*order != Order::SeqCst, || "an atomic is no fence: SeqCst".into())?;
+        require(*order != MemoryOrder::SeqCst, || "an atomic is no fence: SeqCst".into())?;
         require(*scope != Scope::Warp, || "an atomic of a warp".into())?;
         require(*scope != Scope::Cluster, || "an atomic of a cluster".into())?;
         // Declared last: it is no operand of its own.
@@ -39,8 +39,8 @@ impl Check<'_> {
     }
 }
 
-pub(super) fn fence(order: Order, scope: Scope) -> Checked {
-    require(matches!(order, Order::AcqRel | Order::SeqCst), || {
+pub(super) fn fence(order: MemoryOrder, scope: Scope) -> Checked {
+    require(matches!(order, MemoryOrder::AcqRel | MemoryOrder::SeqCst), || {
         format!("a fence that is {order:?}")
     })?;
     require(scope != Scope::Warp, || "a fence of a warp".into())?;

@@ -1,8 +1,9 @@
 //! Each rule of the IR on a kernel that breaks it, beside one that does not.
 
 use crate::ir::{
-    Access, BinaryOp, BufferId, Elem, Expr, Geometry, Intrinsic, IrError, KernelBuilder, Layout,
-    LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp, VerifiedKernel,
+    Access, BinaryOp, BufferId, BufferLayout, Elem, Expr, Geometry, Intrinsic, IrError,
+    KernelBuilder, LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp,
+    VerifiedKernel,
 };
 use crate::target::tensor_core::Format;
 
@@ -13,15 +14,15 @@ mod sync;
 
 /// A kernel with an input and an output of 64 elements.
 fn kernel(elem: Elem, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId)) -> KernelBuilder {
-    let mut k = KernelBuilder::new("kernel");
-    let input = k.global("in0", elem, Operand::Input(0));
-    let output = k.global("out", elem, Operand::Output(0));
+    let mut b = KernelBuilder::new("kernel");
+    let input = b.global("in0", elem, Operand::Input(0));
+    let output = b.global("out", elem, Operand::Output(0));
     for array in [input, output] {
-        k.shape(array, [64.into()], [1.into()]);
+        b.shape(array, [64.into()], [1.into()]);
     }
-    k.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
-    body(&mut k, input, output);
-    k
+    b.geometry(Geometry { block: (32, 1), grid: [const { Expr::U64(1) }; 3], blocks_per_sm: 1 });
+    body(&mut b, input, output);
+    b
 }
 
 fn rule(k: KernelBuilder) -> Result<(), String> {
@@ -39,9 +40,9 @@ fn breaks(k: KernelBuilder, says: &str) {
 
 /// `out[0] = value`
 fn stored(elem: Elem, value: impl FnOnce(Expr) -> Expr) -> KernelBuilder {
-    kernel(elem, |k, input, output| {
+    kernel(elem, |b, input, output| {
         let loaded = at(input, 0).load();
-        k.store(at(output, 0), value(loaded));
+        b.store(at(output, 0), value(loaded));
     })
 }
 
@@ -76,24 +77,24 @@ fn conversions_go_by_the_wide_type() {
 #[test]
 fn a_vector_has_its_elements_and_no_more() {
     let packed = |count: usize| {
-        kernel(Elem::F64, |k, input, output| {
+        kernel(Elem::F64, |b, input, output| {
             let parts = vec![at(input, 0).load(); count];
-            k.store(at(output, 0).vector(), Expr::Pack(parts));
+            b.store(at(output, 0).vector(), Expr::Pack(parts));
         })
     };
     assert_eq!(rule(packed(2)), Ok(()));
     breaks(packed(4), "a vector of");
     let lane = |lane: u8| {
-        kernel(Elem::F64, |k, input, output| {
-            k.store(at(output, 0), at(input, 0).vector().load().lane(lane));
+        kernel(Elem::F64, |b, input, output| {
+            b.store(at(output, 0), at(input, 0).vector().load().lane(lane));
         })
     };
     assert_eq!(rule(lane(1)), Ok(()));
     breaks(lane(2), "lane 2 of f64x2");
     breaks(
-        kernel(Elem::F32, |k, input, output| {
+        kernel(Elem::F32, |b, input, output| {
             let odd = Access { lanes: 2, ..at(input, 0) };
-            k.store(at(output, 0), odd.load().lane(0));
+            b.store(at(output, 0), odd.load().lane(0));
         }),
         "an access of 2 elements",
     );
@@ -102,9 +103,9 @@ fn a_vector_has_its_elements_and_no_more() {
 #[test]
 fn exactly_one_stride_is_one() {
     let strided = |strides: [Expr; 2]| {
-        kernel(Elem::F32, |k, input, output| {
-            k.shape(input, [8.into(), 8.into()], strides);
-            k.store(at(output, 0), Access::new(input, [0.into(), 0.into()]).load());
+        kernel(Elem::F32, |b, input, output| {
+            b.shape(input, [8.into(), 8.into()], strides);
+            b.store(at(output, 0), Access::new(input, [0.into(), 0.into()]).load());
         })
     };
     assert_eq!(rule(strided([8.into(), 1.into()])), Ok(()));
@@ -116,8 +117,8 @@ fn exactly_one_stride_is_one() {
 #[test]
 fn global_memory_is_one_parameter() {
     let params = |change: fn(&mut Vec<Param>)| {
-        let valid = kernel(Elem::F32, |k, input, output| {
-            k.store(at(output, 0), at(input, 0).load());
+        let valid = kernel(Elem::F32, |b, input, output| {
+            b.store(at(output, 0), at(input, 0).load());
         });
         let mut k = valid.finish().expect("a copy").into_inner();
         change(&mut k.params);
@@ -136,18 +137,18 @@ fn global_memory_is_one_parameter() {
 #[test]
 fn a_kernel_needs_the_architecture_that_has_what_it_does() {
     let arch = |asynchronous: bool| {
-        let k = kernel(Elem::F32, |k, input, output| {
-            let tile = k.shared("tile", Elem::F32, [4.into()], Layout::row_major(1), "");
+        let k = kernel(Elem::F32, |b, input, output| {
+            let tile = b.shared("tile", Elem::F32, [4.into()], BufferLayout::row_major(1), "");
             match asynchronous {
                 true => {
                     let (target, source) = (at(tile, 0), at(input, 0));
-                    k.push(Stmt::CopyAsync { target, source, guard: None });
-                    k.push(Stmt::CopyCommit);
-                    k.push(Stmt::CopyWait { pending: 0.into() });
+                    b.push(Stmt::CopyAsync { target, source, guard: None });
+                    b.push(Stmt::CopyCommit);
+                    b.push(Stmt::CopyWait { pending: 0.into() });
                 }
-                false => k.store(at(tile, 0), at(input, 0).load()),
+                false => b.store(at(tile, 0), at(input, 0).load()),
             }
-            k.store(at(output, 0), 1.0);
+            b.store(at(output, 0), 1.0);
         });
         k.finish().map(|kernel| kernel.min_arch()).map_err(|e| e.rule)
     };
@@ -156,10 +157,10 @@ fn a_kernel_needs_the_architecture_that_has_what_it_does() {
 
 #[test]
 fn shared_memory_beyond_counting_is_too_much() {
-    let huge = kernel(Elem::F32, |k, _, _| {
+    let huge = kernel(Elem::F32, |b, _, _| {
         for name in ["x", "y"] {
             let rows = [(1 << 30).into(), (1 << 30).into(), 4.into()];
-            k.shared(name, Elem::F32, rows, Layout::row_major(3), "");
+            b.shared(name, Elem::F32, rows, BufferLayout::row_major(3), "");
         }
     });
     breaks(huge, "18446744073709551615 bytes of shared memory");
@@ -168,14 +169,14 @@ fn shared_memory_beyond_counting_is_too_much() {
 #[test]
 fn a_swizzle_keeps_rows_and_vectors_together() {
     let swizzled = |columns: i32, swizzle: Swizzle, pad: i32| {
-        kernel(Elem::F32, |k, input, output| {
+        kernel(Elem::F32, |b, input, output| {
             let layout =
-                Layout::Array { order: vec![0, 1], pad: pad.into(), swizzle: Some(swizzle) };
-            let tile = k.shared("tile", Elem::F32, [4.into(), columns.into()], layout, "");
+                BufferLayout::Array { order: vec![0, 1], pad: pad.into(), swizzle: Some(swizzle) };
+            let tile = b.shared("tile", Elem::F32, [4.into(), columns.into()], layout, "");
             let place = |r: i32| Access::new(tile, [r.into(), 0.into()]).vector();
-            k.store(place(0), at(input, 0).vector().load());
-            k.barrier();
-            k.store(at(output, 0).vector(), place(0).load());
+            b.store(place(0), at(input, 0).vector().load());
+            b.barrier();
+            b.store(at(output, 0).vector(), place(0).load());
         })
     };
     let by_vectors = Swizzle { bits: 3, base: 2, shift: 0 };
@@ -188,20 +189,20 @@ fn a_swizzle_keeps_rows_and_vectors_together() {
 #[test]
 fn a_function_is_pure_and_applies_earlier_ones() {
     let with = |body: fn(&mut KernelBuilder, BufferId, Expr) -> Expr| {
-        kernel(Elem::F32, |k, input, output| {
-            let f = k.function("twice", &[], &[("x", Ty::F32)], |k, params| {
-                body(k, input, params[0].into())
+        kernel(Elem::F32, |b, input, output| {
+            let f = b.function("twice", &[], &[("x", Ty::F32)], |b, params| {
+                body(b, input, params[0].into())
             });
             let value = f.apply([at(input, 0).load()]);
-            k.store(at(output, 0), value);
+            b.store(at(output, 0), value);
         })
     };
     assert_eq!(rule(with(|_, _, x| x.clone() + x)), Ok(()));
     assert!(rule(with(|_, input, x| x + at(input, 1).load())).is_err(), "a load");
     assert!(rule(with(|_, _, x| Expr::from(Special::ThreadX).cast(Elem::F32) + x)).is_err());
     assert!(
-        rule(with(|k, _, x| {
-            k.push(Stmt::CopyCommit);
+        rule(with(|b, _, x| {
+            b.push(Stmt::CopyCommit);
             x
         }))
         .is_err(),
@@ -209,9 +210,9 @@ fn a_function_is_pure_and_applies_earlier_ones() {
     );
     // An operand of another type, and one too many.
     let applied = |args: Vec<Expr>| {
-        kernel(Elem::F32, |k, _, output| {
-            let f = k.function("same", &[], &[("x", Ty::F32)], |_, params| params[0].into());
-            k.store(at(output, 0), f.apply(args));
+        kernel(Elem::F32, |b, _, output| {
+            let f = b.function("same", &[], &[("x", Ty::F32)], |_, params| params[0].into());
+            b.store(at(output, 0), f.apply(args));
         })
     };
     assert_eq!(rule(applied(vec![1.0.into()])), Ok(()));
@@ -232,13 +233,13 @@ fn intrinsics_take_what_their_rows_say() {
 #[test]
 fn what_hides_a_name_is_not_made_of_it() {
     let hides = |name: &'static str, of: &'static str| {
-        kernel(Elem::F32, move |k, _, output| {
-            let outer = k.let_("x", 2.0);
-            let held = k.zeroed_registers("held", Elem::F32, [1.into()], "");
-            k.if_(Expr::I32(0).lt(1), |k| {
+        kernel(Elem::F32, move |b, _, output| {
+            let outer = b.let_("x", 2.0);
+            let held = b.zeroed_registers("held", Elem::F32, [1.into()], "");
+            b.if_(Expr::I32(0).lt(1), |b| {
                 let value = if of == "x" { outer.into() } else { at(held, 0).load() };
-                let inner = k.let_(name, value + 1.0);
-                k.store(at(output, 0), inner);
+                let inner = b.let_(name, value + 1.0);
+                b.store(at(output, 0), inner);
             });
         })
     };
@@ -252,23 +253,23 @@ fn what_hides_a_name_is_not_made_of_it() {
 #[test]
 fn groups_in_flight_are_a_constant() {
     let waits = |pending: fn(&mut KernelBuilder) -> Expr| {
-        kernel(Elem::F32, |k, _, _| {
-            let pending = pending(k);
-            k.push(Stmt::CopyWait { pending });
+        kernel(Elem::F32, |b, _, _| {
+            let pending = pending(b);
+            b.push(Stmt::CopyWait { pending });
         })
     };
-    assert_eq!(rule(waits(|k| k.constant("STAGES", 4, "") - 2)), Ok(()));
-    breaks(waits(|k| k.constant("STAGES", 1, "") - 2), "the groups in flight is negative: -1");
-    breaks(waits(|k| k.let_("n", 1).into()), "the groups in flight: ");
+    assert_eq!(rule(waits(|b| b.constant("STAGES", 4, "") - 2)), Ok(()));
+    breaks(waits(|b| b.constant("STAGES", 1, "") - 2), "the groups in flight is negative: -1");
+    breaks(waits(|b| b.let_("n", 1).into()), "the groups in flight: ");
     breaks(waits(|_| Expr::U64(1)), "groups in flight are no I32");
 }
 
 #[test]
 fn a_constant_has_a_value_of_its_type() {
     let constant = |value: Expr| {
-        kernel(Elem::F32, |k, _, output| {
-            let value = k.constant("VALUE", value, "");
-            k.store(at(output, 0), Expr::Cast(Elem::F32, Box::new(value.into())));
+        kernel(Elem::F32, |b, _, output| {
+            let value = b.constant("VALUE", value, "");
+            b.store(at(output, 0), Expr::Cast(Elem::F32, Box::new(value.into())));
         })
     };
     assert_eq!(rule(constant(Expr::I32(i32::MAX) - 1 + 1)), Ok(()));
@@ -286,17 +287,17 @@ fn multiplied(
     index: [&[i32]; 3],
     change: impl FnOnce(&mut KernelBuilder, &mut Mma),
 ) -> KernelBuilder {
-    kernel(Elem::F32, |k, _, _| {
+    kernel(Elem::F32, |b, _, _| {
         let mut names = ["d", "a", "b"].into_iter().zip(elems).zip(dims).zip(index);
-        let mut held = |k: &mut KernelBuilder| {
+        let mut held = |b: &mut KernelBuilder| {
             let (((name, elem), dims), index) = names.next().expect("three");
-            let buffer = k.registers(name, elem, dims.iter().map(|dim| Expr::I32(*dim)), "");
+            let buffer = b.registers(name, elem, dims.iter().map(|dim| Expr::I32(*dim)), "");
             Access::new(buffer, index.iter().map(|at| Expr::I32(*at)))
         };
-        let (d, a, b) = (held(k), held(k), held(k));
-        let mut mma = Mma { format: Format::Bf16, d, a, b };
-        change(k, &mut mma);
-        k.mma(mma);
+        let (d, first, second) = (held(b), held(b), held(b));
+        let mut mma = Mma { format: Format::Bf16, d, a: first, b: second };
+        change(b, &mut mma);
+        b.mma(mma);
     })
 }
 
@@ -323,15 +324,15 @@ fn matrix_instructions_take_fragments_of_their_own() {
         index[place] = &[1];
         breaks(of(ELEMS, all, index), &format!("elements in {name}"));
     }
-    let shared = multiplied(ELEMS, all, zero, |k, mma| {
-        let layout = Layout::row_major(1);
-        mma.a = at(k.shared("words", Elem::U32, [4.into()], layout, ""), 0);
+    let shared = multiplied(ELEMS, all, zero, |b, mma| {
+        let layout = BufferLayout::row_major(1);
+        mma.a = at(b.shared("words", Elem::U32, [4.into()], layout, ""), 0);
     });
     breaks(shared, "a fragment in words");
     let mut padded = multiplied(ELEMS, all, zero, |_, _| {});
-    let pad = |k: &mut KernelBuilder| {
-        let array = k.kernel.buffers.iter_mut().find(|b| b.space == Space::Register);
-        let layout = Layout::Array { order: vec![0], pad: 1.into(), swizzle: None };
+    let pad = |b: &mut KernelBuilder| {
+        let array = b.kernel.buffers.iter_mut().find(|buffer| buffer.space == Space::Register);
+        let layout = BufferLayout::Array { order: vec![0], pad: 1.into(), swizzle: None };
         array.expect("an array").layout = layout;
     };
     pad(&mut padded);
@@ -347,12 +348,12 @@ fn matrix_instructions_take_fragments_of_their_own() {
 
 /// A load of so many matrices into an array of these extents, of rows in shared memory of these elements.
 fn loaded(count: u8, dims: &[i32], elem: Elem, wide: bool) -> KernelBuilder {
-    kernel(Elem::U32, |k, _, _| {
-        let held = k.registers("held", Elem::U32, dims.iter().map(|dim| Expr::I32(*dim)), "");
-        let rows = k.shared("rows", elem, [64.into()], Layout::row_major(1), "");
+    kernel(Elem::U32, |b, _, _| {
+        let held = b.registers("held", Elem::U32, dims.iter().map(|dim| Expr::I32(*dim)), "");
+        let rows = b.shared("rows", elem, [64.into()], BufferLayout::row_major(1), "");
         let to = Access::new(held, dims.iter().map(|_| Expr::I32(0)));
         let from = if wide { at(rows, 0).vector() } else { at(rows, 0) };
-        k.load_matrix(LoadMatrix { count, transposed: false, to, from });
+        b.load_matrix(LoadMatrix { count, transposed: false, to, from });
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Check, Checked, constant, require};
 use crate::ir::{
-    Access, BufferId, Expr, Layout, Operand, ParamKind, PointerRef, Space, Ty, VECTOR_BYTES,
+    Access, BufferId, BufferLayout, Expr, Operand, ParamKind, PointerRef, Space, Ty, VECTOR_BYTES,
 };
 
 impl Check<'_> {
@@ -10,7 +10,7 @@ impl Check<'_> {
     pub(super) fn pointer(&self, pointer: &PointerRef) -> Checked<BufferId> {
         let buffer = self.k.buffers.get(pointer.buffer.id).ok_or("an unknown pointer")?;
         let name = &buffer.name;
-        let Layout::Pointer { into } = buffer.layout else {
+        let BufferLayout::Pointer { into } = buffer.layout else {
             return Err(format!("{name} is no pointer"));
         };
         require(self.registers.contains(&pointer.buffer), || format!("{name} out of scope"))?;
@@ -28,7 +28,7 @@ impl Check<'_> {
                 if buffer == memory)
         });
         let pointer = self.k.buffers.get(access.buffer.id);
-        let pointer = pointer.is_some_and(|b| matches!(b.layout, Layout::Pointer { .. }));
+        let pointer = pointer.is_some_and(|b| matches!(b.layout, BufferLayout::Pointer { .. }));
         require(!input && !pointer, || {
             format!("{} is read-only", self.k.buffers[access.buffer.id].name)
         })
@@ -37,8 +37,8 @@ impl Check<'_> {
     pub(super) fn access(&self, access: &Access) -> Checked<Ty> {
         let buffer = self.k.buffers.get(access.buffer.id).ok_or("an unknown buffer")?;
         let name = &buffer.name;
-        let pointer = matches!(buffer.layout, Layout::Pointer { .. });
-        let chosen = matches!(buffer.layout, Layout::OfList { .. });
+        let pointer = matches!(buffer.layout, BufferLayout::Pointer { .. });
+        let chosen = matches!(buffer.layout, BufferLayout::OfList { .. });
         require(self.k.tensor_map(access.buffer).is_none(), || {
             format!("{name} is accessed, of which there is a tensor map only")
         })?;
@@ -62,7 +62,7 @@ impl Check<'_> {
                 format!("rows of {name} hold {last} elements")
             })?;
             let swizzle = match buffer.layout {
-                Layout::Array { swizzle, .. } => swizzle,
+                BufferLayout::Array { swizzle, .. } => swizzle,
                 _ => None,
             };
             require(swizzle.is_none_or(|s| 1 << s.base >= lanes), || {

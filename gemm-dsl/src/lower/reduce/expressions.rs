@@ -32,23 +32,23 @@ pub(super) struct Needs {
 }
 
 impl Expressions {
-    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, needs: Needs) -> Self {
+    pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, needs: Needs) -> Self {
         let spec = plan.spec();
         let (acc, result) = (plan.types().acc, plan.types().result);
         let map = spec.map.as_ref().filter(|_| needs.map);
-        let map = map.map(|map| map.closure().lower_as(k, "map", &spec.typing_of_map()));
+        let map = map.map(|map| map.closure().lower_as(b, "map", &spec.typing_of_map()));
         let fold = spec.fold.as_ref().map(|fold| UserFold {
-            function: fold.closure().lower_as(k, "fold", &spec.typing_of_fold()),
+            function: fold.closure().lower_as(b, "fold", &spec.typing_of_fold()),
             acc,
         });
         let identity = spec.identity.as_ref().map(|identity| {
             let function =
-                identity.closure().lower_as(k, "identity_of_fold", &spec.typing_of_identity());
+                identity.closure().lower_as(b, "identity_of_fold", &spec.typing_of_identity());
             as_folded(function.apply([], |_| unreachable!("it names no integer")), acc)
         });
         let finish = spec.finish.as_ref().filter(|_| needs.finish).map(|finish| {
             let closure = finish.closure();
-            (closure.lower_as(k, "finish", &spec.typing_of_finish()), closure.params().len())
+            (closure.lower_as(b, "finish", &spec.typing_of_finish()), closure.params().len())
         });
         Self { map, finish, fold, identity, acc, result }
     }

@@ -35,37 +35,37 @@ pub(super) enum To<'t> {
 impl Finish<'_> {
     pub(super) fn build(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         team: &mut Team<'_>,
         kept: &Kept,
         role: Role,
     ) {
         match role {
-            Role::Whole => self.fold_team(k, team, kept, To::Results),
-            Role::First | Role::Shard => self.fold_team(k, team, kept, To::Partials),
+            Role::Whole => self.fold_team(b, team, kept, To::Results),
+            Role::First | Role::Shard => self.fold_team(b, team, kept, To::Partials),
             Role::Last => {
-                self.fold_partials(k, kept);
-                self.fold_team(k, team, kept, To::Results);
+                self.fold_partials(b, kept);
+                self.fold_team(b, team, kept, To::Results);
             }
-            Role::Once => self.by_tickets(k, team, kept),
+            Role::Once => self.by_tickets(b, team, kept),
         }
     }
 
     /// The threads of a result fold what they keep, and one of them has it all.
-    fn fold_team(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept, to: To<'_>) {
+    fn fold_team(&self, b: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept, to: To<'_>) {
         if let Some(columns) = self.place.columns() {
-            return team.by_columns(k, columns, &|w| kept.of(w), &mut |k, all| {
-                self.store_columns(k, columns, to, all);
+            return team.by_columns(b, columns, &|w| kept.of(w), &mut |b, all| {
+                self.store_columns(b, columns, to, all);
             });
         }
         let kept = kept.of(None);
         let group = self.plan.group();
         if group == self.plan.block() {
-            return team.by_block(k, values(&kept), &mut |k, all| self.store(k, to, None, all));
+            return team.by_block(b, values(&kept), &mut |b, all| self.store(b, to, None, all));
         }
         if group > 1 {
-            k.comment("The threads of a result fold their registers: a lane takes the value of the lane s above.");
-            team.by_group(k, &kept, group as i32);
+            b.comment("The threads of a result fold their registers: a lane takes the value of the lane s above.");
+            team.by_group(b, &kept, group as i32);
         }
         // A thread past the last result has none.
         let first = (group > 1).then(|| self.place.lane.clone().equals(0));
@@ -74,25 +74,25 @@ impl Finish<'_> {
             (first, inside) => first.or(inside),
         };
         match has {
-            None => self.store(k, to, None, values(&kept)),
-            Some(has) => k.if_(has, |k| self.store(k, to, None, values(&kept))),
+            None => self.store(b, to, None, values(&kept)),
+            Some(has) => b.if_(has, |b| self.store(b, to, None, values(&kept))),
         }
     }
 
     /// Stores what one result, or a partial, is made of.
-    pub(super) fn store(&self, k: &mut KernelBuilder, to: To<'_>, w: Option<Expr>, all: Vec<Expr>) {
-        let made = self.made(k, to, all);
-        store(k, self.arrays(to), &self.index(to, w), made);
+    pub(super) fn store(&self, b: &mut KernelBuilder, to: To<'_>, w: Option<Expr>, all: Vec<Expr>) {
+        let made = self.made(b, to, all);
+        store(b, self.arrays(to), &self.index(to, w), made);
         if let (To::Counted(tickets), None) = (to, self.place.columns()) {
-            tickets.take(k);
+            tickets.take(b);
         }
     }
 
     /// What is stored, an element of each array.
-    fn made(&self, k: &mut KernelBuilder, to: To<'_>, all: Vec<Expr>) -> Vec<Expr> {
+    fn made(&self, b: &mut KernelBuilder, to: To<'_>, all: Vec<Expr>) -> Vec<Expr> {
         match to {
             To::Results => {
-                let values = self.fold.values(k, &all);
+                let values = self.fold.values(b, &all);
                 self.expressions.results(values, self.place.n.clone())
             }
             To::Partials | To::Counted(_) => all,
@@ -117,7 +117,7 @@ impl Finish<'_> {
     /// been folded of one.
     fn store_columns(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         columns: &Columns,
         to: To<'_>,
         all: &dyn Fn(Option<Expr>) -> Vec<Expr>,
@@ -127,31 +127,31 @@ impl Finish<'_> {
         let Some(width) =
             columns.width.filter(|_| arrays.iter().any(|array| lanes(array).is_some()))
         else {
-            return columns.each(k, |k, w| {
-                k.if_(columns.inside(w.clone()), |k| self.store(k, to, w.clone(), all(w)));
+            return columns.each(b, |b, w| {
+                b.if_(columns.inside(w.clone()), |b| self.store(b, to, w.clone(), all(w)));
             });
         };
         // All columns of a vector are there, or none.
-        k.if_(columns.inside(None), |k| {
+        b.if_(columns.inside(None), |b| {
             let each = arrays.iter().enumerate();
-            let held = each.map(|(n, array)| neighbours(k, array.elem, (n, arrays.len()), width));
+            let held = each.map(|(n, array)| neighbours(b, array.elem, (n, arrays.len()), width));
             let held: Vec<BufferId> = held.collect();
-            columns.each(k, |k, w| {
-                let made = self.made(k, to, all(w.clone()));
-                store(k, &held, w.as_slice(), made);
+            columns.each(b, |b, w| {
+                let made = self.made(b, to, all(w.clone()));
+                store(b, &held, w.as_slice(), made);
             });
             for (array, held) in arrays.iter().zip(&held) {
                 let Some(lanes) = lanes(array) else {
-                    columns.each(k, |k, w| {
+                    columns.each(b, |b, w| {
                         let value = load(&[*held], w.as_slice());
-                        store(k, &[*array], &self.index(to, w), value);
+                        store(b, &[*array], &self.index(to, w), value);
                     });
                     continue;
                 };
                 for first in (0..self.plan.width()).step_by(lanes as usize) {
                     let at = (first > 0).then_some(Expr::I32(first as i32));
                     let from = Access::new(*held, [Expr::I32(first as i32)]).vector();
-                    k.store(Access::new(*array, self.index(to, at)).vector(), from.load());
+                    b.store(Access::new(*array, self.index(to, at)).vector(), from.load());
                 }
             }
         });
@@ -172,20 +172,20 @@ impl Finish<'_> {
 
     /// Each thread folds some of the partials; which, and how the threads then fold theirs, is the same for
     /// whichever block does it.
-    fn fold_partials(&self, k: &mut KernelBuilder, kept: &Kept) {
+    fn fold_partials(&self, b: &mut KernelBuilder, kept: &Kept) {
         let (one, many) = match self.plan.blocks() {
             Blocks::Runs(_) => ("run", "runs"),
             Blocks::One | Blocks::InTurn(_) => ("block", "blocks"),
         };
-        k.comment(format!(
+        b.comment(format!(
             "Partials are folded by a fixed tree over the numbers of their {many}: first each thread"
         ));
-        k.comment("strides through them, then the threads fold theirs.");
+        b.comment("strides through them, then the threads fold theirs.");
         let step = Change::Add(Expr::from(self.place.group).wide());
         let (from, partials) = (self.place.lane.clone().wide(), self.split().partials.clone());
-        k.loop_(one, For::below(from, partials).change(step), |k, block| {
-            let held = self.load_neighbours(k, block.into());
-            self.place.each(k, |k, w| {
+        b.loop_(one, For::below(from, partials).change(step), |b, block| {
+            let held = self.load_neighbours(b, block.into());
+            self.place.each(b, |b, w| {
                 let index = self.place.partial_of_some(block.into(), w.clone());
                 let arrays = self.params.partials.iter().zip(&held);
                 let others = arrays.map(|(array, held)| match held {
@@ -193,13 +193,13 @@ impl Finish<'_> {
                     None => Access::new(*array, index.clone()).load(),
                 });
                 let others: Vec<Expr> = others.collect();
-                self.fold.combine_into(k, &kept.of(w), &others);
+                self.fold.combine_into(b, &kept.of(w), &others);
             });
         });
     }
 
     /// The partials of a block of the thread's columns in registers, of those arrays that are read by vectors.
-    fn load_neighbours(&self, k: &mut KernelBuilder, block: Expr) -> Vec<Option<BufferId>> {
+    fn load_neighbours(&self, b: &mut KernelBuilder, block: Expr) -> Vec<Option<BufferId>> {
         let arrays = &self.params.partials;
         let width = self.place.columns().and_then(|columns| columns.width);
         let (Some(columns), Some(width)) = (self.place.columns(), width) else {
@@ -207,31 +207,31 @@ impl Finish<'_> {
         };
         let loaded = arrays.iter().enumerate().map(|(n, array)| {
             let lanes = self.lanes(array.elem)?;
-            let held = neighbours(k, array.elem, (n, arrays.len()), width);
+            let held = neighbours(b, array.elem, (n, arrays.len()), width);
             for first in (0..self.plan.width()).step_by(lanes as usize) {
                 let column = columns.first_of_vector();
                 let column = if first > 0 { column + first as i32 } else { column };
                 let from = Access::new(*array, self.place.partial_at(block.clone(), Some(column)));
                 let to = Access::new(held, [Expr::I32(first as i32)]).vector();
-                k.store(to, from.vector().load());
+                b.store(to, from.vector().load());
             }
             Some(held)
         });
         loaded.collect()
     }
 
-    fn by_tickets(&self, k: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
+    fn by_tickets(&self, b: &mut KernelBuilder, team: &mut Team<'_>, kept: &Kept) {
         let (word, first_thread) = (self.ticket(), self.place.is_first_thread());
         let tickets =
-            Tickets::new((word, tickets::flag(k)), self.split().blocks.clone(), first_thread);
-        self.fold_team(k, team, kept, To::Counted(&tickets));
+            Tickets::new((word, tickets::flag(b)), self.split().blocks.clone(), first_thread);
+        self.fold_team(b, team, kept, To::Counted(&tickets));
         if self.place.columns().is_some() {
-            tickets.take_for_all(k);
+            tickets.take_for_all(b);
         }
-        tickets.by_last(k, |k| {
-            kept.reset(k, self.place, &team.identity);
-            self.fold_partials(k, kept);
-            self.fold_team(k, team, kept, To::Results);
+        tickets.by_last(b, |b| {
+            kept.reset(b, self.place, &team.identity);
+            self.fold_partials(b, kept);
+            self.fold_team(b, team, kept, To::Results);
         });
     }
 
@@ -250,11 +250,11 @@ impl Finish<'_> {
 
 /// Registers for elements of the columns of a thread, those of the `n`-th of `count` arrays.
 fn neighbours(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     elem: Elem,
     (n, count): (usize, usize),
     width: Const,
 ) -> BufferId {
     let name = if count == 1 { "neighbours".to_owned() } else { format!("neighbours_{n}") };
-    k.registers(&name, elem, [width.into()], "of the columns of the thread")
+    b.registers(&name, elem, [width.into()], "of the columns of the thread")
 }

@@ -68,10 +68,10 @@ impl Cell {
     }
 
     /// Keeps another value.
-    pub(super) fn set(&self, k: &mut KernelBuilder, value: impl Into<Expr>) {
+    pub(super) fn set(&self, b: &mut KernelBuilder, value: impl Into<Expr>) {
         match self {
-            Cell::Var(var) => k.assign(*var, value),
-            Cell::At(access) => k.store(access.clone(), value),
+            Cell::Var(var) => b.assign(*var, value),
+            Cell::At(access) => b.store(access.clone(), value),
         }
     }
 
@@ -107,16 +107,16 @@ impl Held {
     }
 
     /// Does something with each of them, its value and its index.
-    fn each(&self, k: &mut KernelBuilder, mut f: impl FnMut(&mut KernelBuilder, Expr, Expr)) {
+    fn each(&self, b: &mut KernelBuilder, mut f: impl FnMut(&mut KernelBuilder, Expr, Expr)) {
         let value = |index: Vec<Expr>| Access::new(self.values, index).load();
-        k.unrolled("item", self.items, |k, item| {
+        b.unrolled("item", self.items, |b, item| {
             let first = (self.first)(item.into());
             if self.vector == 1 {
                 let column = self.column.iter().cloned();
-                return f(k, value([item.into()].into_iter().chain(column).collect()), first);
+                return f(b, value([item.into()].into_iter().chain(column).collect()), first);
             }
-            k.unrolled("j", self.vector as i32, |k, j| {
-                f(k, value(vec![item.into(), j.into()]), first + j);
+            b.unrolled("j", self.vector as i32, |b, j| {
+                f(b, value(vec![item.into(), j.into()]), first + j);
             });
         });
     }
@@ -124,7 +124,7 @@ impl Held {
 
 impl Fold {
     /// The fold of a plan; its functions are declared in the kernel.
-    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, expressions: &Expressions) -> Self {
+    pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, expressions: &Expressions) -> Self {
         let types = plan.types();
         let kind = match plan.op() {
             None => Kind::Value(Operator::User(expressions.fold())),
@@ -136,10 +136,10 @@ impl Fold {
             Some(Op::Any) => Kind::Value(Operator::Any),
             Some(Op::All) => Kind::Value(Operator::All),
             Some(op @ (Op::Argmax | Op::Argmin)) => {
-                Kind::Arg(arg::Arg::new(k, op == Op::Argmax, types))
+                Kind::Arg(arg::Arg::new(b, op == Op::Argmax, types))
             }
             Some(Op::MeanVar) => Kind::Moments,
-            Some(Op::Logsumexp) => Kind::Logsumexp(logsumexp::Logsumexp::new(k)),
+            Some(Op::Logsumexp) => Kind::Logsumexp(logsumexp::Logsumexp::new(b)),
         };
         let identity = |(n, elem)| match &kind {
             Kind::Value(operator) => operator.identity(elem, expressions),
@@ -203,35 +203,40 @@ impl Fold {
     }
 
     /// Prepares what a thread keeps for values of which the first, if it is there, is the element of this index.
-    pub(super) fn begin(&self, k: &mut KernelBuilder, kept: &[Cell], is_there: Expr, first: Expr) {
+    pub(super) fn begin(&self, b: &mut KernelBuilder, kept: &[Cell], is_there: Expr, first: Expr) {
         if let Kind::Arg(arg) = &self.kind {
-            arg.begin(k, &kept[1], is_there, first);
+            arg.begin(b, &kept[1], is_there, first);
         }
     }
 
     /// Folds the values that a thread holds into what it keeps.
-    pub(super) fn absorb(&self, k: &mut KernelBuilder, kept: &[Cell], held: &Held) {
+    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &Held) {
         match &self.kind {
-            Kind::Value(operator) => held.each(k, |k, value, _| {
-                kept[0].set(k, operator.apply(kept[0].get(), value));
+            Kind::Value(operator) => held.each(b, |b, value, _| {
+                kept[0].set(b, operator.apply(kept[0].get(), value));
             }),
-            Kind::Arg(arg) => held.each(k, |k, value, index| {
-                arg.absorb(k, kept, value, held.position(index));
+            Kind::Arg(arg) => held.each(b, |b, value, index| {
+                arg.absorb(b, kept, value, held.position(index));
             }),
-            Kind::Compensated => held.each(k, |k, value, _| compensated::absorb(k, kept, value)),
-            Kind::Moments => moments::absorb(k, kept, held, self.types),
-            Kind::Logsumexp(fold) => fold.absorb(k, kept, held),
+            Kind::Compensated => held.each(b, |b, value, _| compensated::absorb(b, kept, value)),
+            Kind::Moments => moments::absorb(b, kept, held, self.types),
+            Kind::Logsumexp(fold) => fold.absorb(b, kept, held),
         }
     }
 
     /// What two threads keep, as one. Neither has the elements that come first.
-    pub(super) fn combine(&self, k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr> {
+    pub(super) fn combine(
+        &self,
+        b: &mut KernelBuilder,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Vec<Expr> {
         match &self.kind {
-            Kind::Value(operator) => vec![operator.apply(a[0].clone(), b[0].clone())],
-            Kind::Arg(arg) => arg.combine(k, a, b),
-            Kind::Compensated => compensated::combine(k, a, b),
-            Kind::Moments => moments::combine(k, a, b, self.types),
-            Kind::Logsumexp(fold) => fold.combine(k, a, b),
+            Kind::Value(operator) => vec![operator.apply(left[0].clone(), right[0].clone())],
+            Kind::Arg(arg) => arg.combine(b, left, right),
+            Kind::Compensated => compensated::combine(b, left, right),
+            Kind::Moments => moments::combine(b, left, right, self.types),
+            Kind::Logsumexp(fold) => fold.combine(b, left, right),
         }
     }
 
@@ -244,22 +249,22 @@ impl Fold {
     }
 
     /// Combines what another keeps into variables.
-    pub(super) fn combine_into(&self, k: &mut KernelBuilder, kept: &[Cell], b: &[Expr]) {
-        let a: Vec<Expr> = kept.iter().map(Cell::get).collect();
-        for (part, value) in kept.iter().zip(self.combine(k, &a, b)) {
-            part.set(k, value);
+    pub(super) fn combine_into(&self, b: &mut KernelBuilder, kept: &[Cell], right: &[Expr]) {
+        let left: Vec<Expr> = kept.iter().map(Cell::get).collect();
+        for (part, value) in kept.iter().zip(self.combine(b, &left, right)) {
+            part.set(b, value);
         }
     }
 
     /// The values that results are made of, of everything that was folded: of the type that was folded
     /// in, an index, or a truth value as 0 or 1.
-    pub(super) fn values(&self, k: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
+    pub(super) fn values(&self, b: &mut KernelBuilder, all: &[Expr]) -> Vec<Expr> {
         match &self.kind {
             Kind::Value(operator) => vec![operator.value(all[0].clone(), self.types)],
             Kind::Arg(_) => vec![all[1].clone()],
             Kind::Compensated => vec![compensated::value(all)],
-            Kind::Moments => moments::values(k, all, self.types),
-            Kind::Logsumexp(fold) => vec![fold.value(k, all)],
+            Kind::Moments => moments::values(b, all, self.types),
+            Kind::Logsumexp(fold) => vec![fold.value(b, all)],
         }
     }
 }

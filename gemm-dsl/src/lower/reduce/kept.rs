@@ -14,21 +14,21 @@ pub(super) enum Kept {
 
 impl Kept {
     pub(super) fn new(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         fold: &Fold,
         identity: &[Expr],
         place: &Place,
     ) -> Self {
         let parts = fold.parts().iter().zip(identity);
         let Some(width) = place.columns().and_then(|columns| columns.width) else {
-            let parts = parts.map(|(part, identity)| k.mut_(part.name, identity.clone()));
+            let parts = parts.map(|(part, identity)| b.mut_(part.name, identity.clone()));
             return Self::One(parts.collect());
         };
         let arrays = parts.map(|(part, _)| {
-            k.registers(part.name, part.elem, [width.into()], "of each column of the thread")
+            b.registers(part.name, part.elem, [width.into()], "of each column of the thread")
         });
         let kept = Self::Many(arrays.collect());
-        kept.reset(k, place, identity);
+        kept.reset(b, place, identity);
         kept
     }
 
@@ -44,10 +44,10 @@ impl Kept {
     }
 
     /// Keeps what is kept of no elements.
-    pub(super) fn reset(&self, k: &mut KernelBuilder, place: &Place, identity: &[Expr]) {
-        place.each(k, |k, w| {
+    pub(super) fn reset(&self, b: &mut KernelBuilder, place: &Place, identity: &[Expr]) {
+        place.each(b, |b, w| {
             for (part, identity) in self.of(w).iter().zip(identity) {
-                part.set(k, identity.clone());
+                part.set(b, identity.clone());
             }
         });
     }

@@ -9,7 +9,8 @@ use super::place::{Groups, Place};
 use super::reader::Reader;
 use super::team::{Team, values};
 use crate::ir::{
-    Access, AtomicOp, Const, Elem, Expr, For, KernelBuilder, Layout, Order, Scope, Special, Stmt,
+    Access, AtomicOp, BufferLayout, Const, Elem, Expr, For, KernelBuilder, MemoryOrder, Scope,
+    Special, Stmt,
 };
 use crate::plan::ReducePlan;
 
@@ -27,64 +28,64 @@ pub(super) struct Long<'l> {
 impl Long<'_> {
     pub(super) fn build(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         team: &mut Team<'_>,
         kept: &Kept,
         (place, missing): (&Place, Expr),
     ) {
         // Most blocks have none: they are not to look at each of their segments.
-        let layout = Layout::row_major(1);
+        let layout = BufferLayout::row_major(1);
         let found = "how many of the block's segments are longer";
         let longer =
-            Access::new(k.shared("longer", Elem::U32, [1.into()], layout, found), [0.into()]);
-        k.comment("The whole block folds each longer one of its segments, if there is one.");
-        k.if_(place.tid.clone().equals(0), |k| k.store(longer.clone(), Expr::U32(0)));
-        k.barrier();
+            Access::new(b.shared("longer", Elem::U32, [1.into()], layout, found), [0.into()]);
+        b.comment("The whole block folds each longer one of its segments, if there is one.");
+        b.if_(place.tid.clone().equals(0), |b| b.store(longer.clone(), Expr::U32(0)));
+        b.barrier();
         let is_long = place.lane.clone().equals(0).and(self.groups.is_long());
-        k.if_(is_long, |k| {
-            k.atomic_only(
+        b.if_(is_long, |b| {
+            b.atomic_only(
                 AtomicOp::Add,
                 longer.clone(),
                 Expr::U32(1),
-                Order::Relaxed,
+                MemoryOrder::Relaxed,
                 Scope::Block,
             );
         });
-        k.barrier();
+        b.barrier();
         let some = longer.load().gt(Expr::U32(0));
-        let all = k.block(|k| self.each_long(k, team, kept, (place, missing)));
-        k.push(Stmt::If { cond: some, then: all, otherwise: Vec::new() });
+        let all = b.block(|b| self.each_long(b, team, kept, (place, missing)));
+        b.push(Stmt::If { cond: some, then: all, otherwise: Vec::new() });
     }
 
     /// The segments of the block that are too long, one after the other.
     fn each_long(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         team: &mut Team<'_>,
         kept: &Kept,
         (place, missing): (&Place, Expr),
     ) {
         let (plan, p, block, groups) = (self.plan, self.params, self.block, self.groups);
         let per_block = groups.per_block;
-        k.loop_("nth", For::below(0, per_block), |k, nth| {
+        b.loop_("nth", For::below(0, per_block), |b, nth| {
             let segment = Expr::from(Special::BlockX).wide() * per_block + nth;
-            let segment = k.let_("long_segment", segment);
-            k.if_(Expr::from(segment).lt(groups.segments), |k| {
+            let segment = b.let_("long_segment", segment);
+            b.if_(Expr::from(segment).lt(groups.segments), |b| {
                 let tid = place.tid.clone();
-                let (place, is_long) = groups.of_long(k, (tid, block), segment);
-                k.if_(is_long, |k| {
-                    kept.reset(k, &place, &team.identity);
+                let (place, is_long) = groups.of_long(b, (tid, block), segment);
+                b.if_(is_long, |b| {
+                    kept.reset(b, &place, &team.identity);
                     let (fold, expressions) = (self.fold, self.expressions);
                     let (round, place) = ("LONG_ROUND", &place);
                     let reader =
                         Reader { plan, fold, expressions, place, round, missing, wide: false };
-                    reader.rounds(k, p, kept);
+                    reader.rounds(b, p, kept);
                     let finish = Finish { plan, fold, expressions, place, params: p, wide: false };
-                    team.by_block(k, values(&kept.of(None)), &mut |k, all| {
-                        finish.store(k, To::Results, None, all);
+                    team.by_block(b, values(&kept.of(None)), &mut |b, all| {
+                        finish.store(b, To::Results, None, all);
                     });
-                    k.comment("The next one uses the same shared memory.");
-                    k.barrier();
+                    b.comment("The next one uses the same shared memory.");
+                    b.barrier();
                 });
             });
         });

@@ -78,7 +78,7 @@ impl Params {
 }
 
 pub(super) fn params(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     plan: &ReducePlan,
     role: Role,
     wide: bool,
@@ -93,19 +93,19 @@ pub(super) fn params(
         (true, Some(_)) => spec.inputs(),
     };
     for (n, name) in names.iter().enumerate() {
-        inputs.push(k.global(name, plan.types().element, Operand::Input(n)));
+        inputs.push(b.global(name, plan.types().element, Operand::Input(n)));
         if spec.map.is_some() {
-            k.named_by_user();
+            b.named_by_user();
         }
     }
     let offsets = (over == Over::Segments)
-        .then(|| k.global("offsets", plan.types().index, Operand::Input(inputs.len())));
+        .then(|| b.global("offsets", plan.types().index, Operand::Input(inputs.len())));
     let mut outputs = Vec::new();
     if role.finishes() {
         let results = spec.results();
         for (n, (name, elem)) in results.iter().enumerate() {
             let name = if results.len() == 1 { "out".to_owned() } else { format!("out_{name}") };
-            outputs.push(k.global(&name, *elem, Operand::Output(n)));
+            outputs.push(b.global(&name, *elem, Operand::Output(n)));
         }
     }
     let mut partials = Vec::new();
@@ -113,21 +113,21 @@ pub(super) fn params(
         for (n, part) in fold.parts().iter().enumerate() {
             let one = fold.parts().len() == 1;
             let name = if one { "partials".to_owned() } else { format!("partial_{}", part.plural) };
-            partials.push(k.global(&name, part.elem, Operand::Temp(n)));
+            partials.push(b.global(&name, part.elem, Operand::Temp(n)));
         }
     }
     let last = Operand::Temp(partials.len());
-    let tickets = (role == Role::Once).then(|| tickets::parameter(k, last));
-    let n = k.extent("n", Ty::U64, Extent::LENGTH);
+    let tickets = (role == Role::Once).then(|| tickets::parameter(b, last));
+    let n = b.extent("n", Ty::U64, Extent::LENGTH);
     let outer = shape::outer_extent(over).map(|extent| {
         let name = match over {
             Over::Middle => "matrices",
             Over::Segments => "segments",
             _ => "rows",
         };
-        k.extent(name, Ty::U64, extent)
+        b.extent(name, Ty::U64, extent)
     });
-    let inner = shape::inner_extent(over).map(|extent| k.extent("columns", Ty::U64, extent));
+    let inner = shape::inner_extent(over).map(|extent| b.extent("columns", Ty::U64, extent));
     let results = match (outer, inner, offsets) {
         (Some(segments), _, Some(offsets)) => Results::Segments(segments, offsets),
         (matrices, Some(columns), _) => Results::Columns(columns, matrices),
@@ -135,32 +135,32 @@ pub(super) fn params(
         (None, None, _) => Results::Array,
     };
     let shard = (role == Role::Shard).then(|| Shard {
-        first: k.extent("first", Ty::U64, Extent::FIRST),
-        total: k.extent("n_total", Ty::U64, Extent::TOTAL),
+        first: b.extent("first", Ty::U64, Extent::FIRST),
+        total: b.extent("n_total", Ty::U64, Extent::TOTAL),
     });
     let run = match plan.blocks() {
         Blocks::Runs(run) => {
             let meaning = "elements of a run, which a block folds";
-            Some(k.constant("RUN", run as i32, meaning))
+            Some(b.constant("RUN", run as i32, meaning))
         }
         Blocks::One | Blocks::InTurn(_) => None,
     };
     let params = Params { inputs, outputs, partials, tickets, n, results, shard, run, role };
-    params.declare_inputs(k, plan, &names, wide && reads);
-    params.declare_others(k, plan, wide && reads);
+    params.declare_inputs(b, plan, &names, wide && reads);
+    params.declare_others(b, plan, wide && reads);
     params
 }
 
 impl Params {
     /// Extents and strides of the inputs, and what vectors require of them.
-    fn declare_inputs(&self, k: &mut KernelBuilder, plan: &ReducePlan, names: &[&str], wide: bool) {
+    fn declare_inputs(&self, b: &mut KernelBuilder, plan: &ReducePlan, names: &[&str], wide: bool) {
         let shape = self.shape(plan);
         let vector = wide.then_some(u64::from(plan.vector()));
         for (operand, (input, name)) in self.inputs.iter().zip(names).enumerate() {
-            let strides = shape.strides(k, (operand, name), vector);
-            k.shape(*input, shape.elements(), strides);
+            let strides = shape.strides(b, (operand, name), vector);
+            b.shape(*input, shape.elements(), strides);
             if wide {
-                k.require(Requirement::Aligned { operand: Operand::Input(operand), bytes: 16 });
+                b.require(Requirement::Aligned { operand: Operand::Input(operand), bytes: 16 });
             }
         }
         let contiguous = match self.results {
@@ -169,15 +169,15 @@ impl Params {
             Results::Array | Results::Segments(..) => None,
         };
         if let (Some(of), Some(scalar)) = (vector, contiguous) {
-            k.require(Requirement::Multiple { scalar, of });
+            b.require(Requirement::Multiple { scalar, of });
         }
     }
 
     /// Extents and strides of the other arrays, and what vectors of neighbouring columns require of them.
-    fn declare_others(&self, k: &mut KernelBuilder, plan: &ReducePlan, wide: bool) {
+    fn declare_others(&self, b: &mut KernelBuilder, plan: &ReducePlan, wide: bool) {
         let shape = self.shape(plan);
         if let Results::Segments(segments, offsets) = self.results {
-            k.shape(offsets, [Expr::from(segments) + 1u64], [1.into()]);
+            b.shape(offsets, [Expr::from(segments) + 1u64], [1.into()]);
         }
         let (results, partials) = (shape.results(), shape.partials());
         let outputs = self.outputs.iter().enumerate();
@@ -185,30 +185,30 @@ impl Params {
         let temps = self.partials.iter().enumerate();
         let temps = temps.map(|(n, array)| (Operand::Temp(n), array, &partials));
         for (operand, array, dims) in outputs.chain(temps) {
-            k.shape(*array, dims.iter().cloned(), shape::packed(dims));
+            b.shape(*array, dims.iter().cloned(), shape::packed(dims));
             if wide && plan.lanes_of_columns(array.elem).is_some() {
-                k.require(Requirement::Aligned { operand, bytes: 16 });
+                b.require(Requirement::Aligned { operand, bytes: 16 });
             }
         }
         if let Some(array) = self.tickets {
-            tickets::shape(k, array, shape.tiles());
+            tickets::shape(b, array, shape.tiles());
         }
     }
 }
 
 /// What a launch must satisfy beside what its arrays do.
-pub(super) fn requirements(k: &mut KernelBuilder, plan: &ReducePlan, fold: &Fold, p: &Params) {
+pub(super) fn requirements(b: &mut KernelBuilder, plan: &ReducePlan, fold: &Fold, p: &Params) {
     let all = p.shard.map_or(p.n, |shard| shard.total);
     if plan.spec().index == IndexType::U32 && fold.keeps_indices() {
         let max = u64::from(u32::MAX) - 1;
-        k.require(Requirement::Range { scalar: all, min: 0, max });
+        b.require(Requirement::Range { scalar: all, min: 0, max });
     }
     if let (Some(Shard { first, total }), Blocks::Runs(run)) = (p.shard, plan.blocks()) {
-        k.require(Requirement::Piece { first, len: p.n, total, of: run.into() });
+        b.require(Requirement::Piece { first, len: p.n, total, of: run.into() });
     }
 }
 
-pub(super) fn geometry(k: &mut KernelBuilder, plan: &ReducePlan, p: &Params) {
+pub(super) fn geometry(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params) {
     let shape = p.shape(plan);
     let several = plan.has_partials() && p.role.reads();
     let blocks = if several { shape.blocks() } else { 1u64.into() };
@@ -222,5 +222,5 @@ pub(super) fn geometry(k: &mut KernelBuilder, plan: &ReducePlan, p: &Params) {
             [shape.tiles(), blocks, 1u64.into()]
         }
     };
-    k.geometry(Geometry { block, grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block, grid, blocks_per_sm: 1 });
 }

@@ -65,37 +65,37 @@ pub(super) struct Run {
 
 impl Place {
     /// The place of a thread of a kernel.
-    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
+    pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
         match p.results {
-            Results::Array => Self::of_array(k, plan, p, block),
-            Results::Rows(rows) => Self::of_row(k, plan, p, (block, rows)),
+            Results::Array => Self::of_array(b, plan, p, block),
+            Results::Rows(rows) => Self::of_row(b, plan, p, (block, rows)),
             Results::Segments(segments, offsets) => {
-                Self::of_segment(k, plan, (block, segments, offsets))
+                Self::of_segment(b, plan, (block, segments, offsets))
             }
             Results::Columns(columns, matrices) => {
-                Self::of_columns(k, plan, p, (block, columns, matrices))
+                Self::of_columns(b, plan, p, (block, columns, matrices))
             }
         }
     }
 
-    fn of_array(k: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
-        let tid: Expr = k.let_("tid", Special::ThreadX).into();
-        let split = Split::new(k, plan, p, (block, Special::BlockX));
+    fn of_array(b: &mut KernelBuilder, plan: &ReducePlan, p: &Params, block: Const) -> Self {
+        let tid: Expr = b.let_("tid", Special::ThreadX).into();
+        let split = Split::new(b, plan, p, (block, Special::BlockX));
         let (lane, n) = (tid.clone(), p.n.into());
         Self { tid, group: block, lane, n, split, folds: Folds::Array }
     }
 
     fn of_row(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &ReducePlan,
         p: &Params,
         (block, rows): (Const, Scalar),
     ) -> Self {
-        let tid: Expr = k.let_("tid", Special::ThreadX).into();
+        let tid: Expr = b.let_("tid", Special::ThreadX).into();
         let n = p.n.into();
-        let Some(member) = Member::new(k, plan, &tid, (block, rows), ["row", "rows"]) else {
-            let row = k.let_("row", Expr::from(Special::BlockX).wide());
-            let split = Split::new(k, plan, p, (block, Special::BlockY));
+        let Some(member) = Member::new(b, plan, &tid, (block, rows), ["row", "rows"]) else {
+            let row = b.let_("row", Expr::from(Special::BlockX).wide());
+            let split = Split::new(b, plan, p, (block, Special::BlockY));
             let folds = Folds::Row { row, inside: None };
             return Self { lane: tid.clone(), tid, group: block, n, split, folds };
         };
@@ -149,12 +149,12 @@ impl Place {
     /// Does something for each result of the thread, the columns that it folds.
     pub(super) fn each(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         mut f: impl FnMut(&mut KernelBuilder, Option<Expr>),
     ) {
         match self.columns() {
-            None => f(k, None),
-            Some(columns) => columns.each(k, f),
+            None => f(b, None),
+            Some(columns) => columns.each(b, f),
         }
     }
 
@@ -185,22 +185,22 @@ impl Place {
 impl Split {
     /// The thread's block where several fold a result: the coordinate is its number.
     fn new(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &ReducePlan,
         p: &Params,
         (group, number): (Const, Special),
     ) -> Option<Self> {
         let block = Expr::from(number).wide();
         match (plan.blocks(), p.run) {
-            (Blocks::Runs(_), Some(run)) => Some(Self::of_run(k, p, block, run)),
+            (Blocks::Runs(_), Some(run)) => Some(Self::of_run(b, p, block, run)),
             (Blocks::InTurn(most), _) => {
-                let round = Round::new(k, plan, group, "ROUND").elements;
+                let round = Round::new(b, plan, group, "ROUND").elements;
                 let meaning = "the most blocks that fold one result";
-                let most = k.constant("BLOCKS", most as i32, meaning);
+                let most = b.constant("BLOCKS", most as i32, meaning);
                 let rounds = shape::rounds(p.n.into(), Expr::from(round).wide());
-                let rounds = k.let_("rounds", rounds);
+                let rounds = b.let_("rounds", rounds);
                 let blocks = Expr::from(rounds).min(Expr::from(most).wide());
-                let blocks: Expr = k.let_("blocks", blocks).into();
+                let blocks: Expr = b.let_("blocks", blocks).into();
                 Some(Self { block, partials: blocks.clone(), blocks, run: None })
             }
             _ => None,
@@ -208,20 +208,20 @@ impl Split {
     }
 
     /// The same where each block folds a run.
-    fn of_run(k: &mut KernelBuilder, p: &Params, block: Expr, run: Const) -> Self {
+    fn of_run(b: &mut KernelBuilder, p: &Params, block: Expr, run: Const) -> Self {
         let own = p.role.reads().then(|| {
-            let from = k.let_("from", block.clone() * run);
-            Run { from, end: k.let_("end", (from + run).min(p.n)) }
+            let from = b.let_("from", block.clone() * run);
+            Run { from, end: b.let_("end", (from + run).min(p.n)) }
         });
         let mut partials = Expr::from(p.n).div_ceil(Expr::from(run).wide());
         if matches!(p.role, Role::Last | Role::Once) {
-            partials = k.let_("runs", partials).into();
+            partials = b.let_("runs", partials).into();
         }
         let mut blocks = partials.clone();
         if p.role == Role::Once {
             // Some block makes a result of no elements, too.
             let some = blocks.clone().gt(0u64).select(blocks, 1u64);
-            blocks = k.let_("blocks", some).into();
+            blocks = b.let_("blocks", some).into();
         }
         Self { block, blocks, partials, run: own }
     }
@@ -244,7 +244,7 @@ struct Member {
 impl Member {
     /// None where the group is the block.
     fn new(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &ReducePlan,
         tid: &Expr,
         (block, count): (Const, Scalar),
@@ -255,16 +255,16 @@ impl Member {
             return None;
         }
         let group =
-            k.constant("GROUP", group as i32, format!("threads that fold a {one} together"));
+            b.constant("GROUP", group as i32, format!("threads that fold a {one} together"));
         let per_block =
-            k.constant(&many.to_uppercase(), block / group, format!("{many} of a block"));
-        k.comment(format!(
+            b.constant(&many.to_uppercase(), block / group, format!("{many} of a block"));
+        b.comment(format!(
             "GROUP neighbours fold a {one}; those past the last {one} repeat it and store nothing."
         ));
         let own = Expr::from(Special::BlockX).wide() * per_block + tid.clone() / group;
-        let nth = k.let_("own", own);
-        let own = k.let_(one, Expr::from(nth).min(Expr::from(count) - 1));
-        let lane = k.let_("lane", tid.clone() % group).into();
+        let nth = b.let_("own", own);
+        let own = b.let_(one, Expr::from(nth).min(Expr::from(count) - 1));
+        let lane = b.let_("lane", tid.clone() % group).into();
         Some(Self { group, per_block, lane, own, inside: Expr::from(nth).lt(count) })
     }
 }

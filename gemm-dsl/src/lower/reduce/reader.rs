@@ -20,16 +20,16 @@ pub(super) struct Round {
 
 impl Round {
     /// The constants, of which the second has this name.
-    pub(super) fn new(k: &mut KernelBuilder, plan: &ReducePlan, group: Const, name: &str) -> Self {
+    pub(super) fn new(b: &mut KernelBuilder, plan: &ReducePlan, group: Const, name: &str) -> Self {
         let what = if plan.vector() > 1 { "vectors" } else { "elements" };
         let what = format!("{what} of a thread per iteration");
-        let items = k.constant("ITEMS", plan.items() as i32, what);
+        let items = b.constant("ITEMS", plan.items() as i32, what);
         // Of columns a vector has an element of each.
         let elements = match plan.vector() {
             vector if vector > 1 && plan.width() == 1 => group * items * vector as i32,
             _ => group * items,
         };
-        let elements = k.constant(name, elements, "elements of a result per iteration of a block");
+        let elements = b.constant(name, elements, "elements of a result per iteration of a block");
         Self { items, elements }
     }
 }
@@ -48,10 +48,10 @@ pub(super) struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    pub(super) fn rounds(&self, k: &mut KernelBuilder, p: &Params, kept: &Kept) {
+    pub(super) fn rounds(&self, b: &mut KernelBuilder, p: &Params, kept: &Kept) {
         let (plan, place, group) = (self.plan, self.place, self.place.group);
         let vector = self.vector() as i32;
-        let Round { items, elements: round } = Round::new(k, plan, group, self.round);
+        let Round { items, elements: round } = Round::new(b, plan, group, self.round);
         let (whole, in_rounds) = (place.n.clone(), Expr::from(round).wide());
         let (from, end, step) = match &place.split {
             None => (Expr::U64(0), whole, in_rounds),
@@ -66,8 +66,8 @@ impl Reader<'_> {
             let first = from.clone() + lane;
             let position = p.position(first.clone());
             let is_there = first.lt(end.clone());
-            place.each(k, |k, w| {
-                self.fold.begin(k, &kept.of(w), is_there.clone(), position.clone());
+            place.each(b, |b, w| {
+                self.fold.begin(b, &kept.of(w), is_there.clone(), position.clone());
             });
         }
         let name = self.round;
@@ -76,8 +76,8 @@ impl Reader<'_> {
             Some(Split { run: Some(_), .. }) => "Rounds of the run".to_owned(),
             Some(_) => "Grid-stride loop".to_owned(),
         };
-        k.comment(format!("{stride}: the ITEMS loads of a thread are in flight together."));
-        k.loop_("begin", For::below(from, end.clone()).change(Change::Add(step)), |k, begin| {
+        b.comment(format!("{stride}: the ITEMS loads of a thread are in flight together."));
+        b.loop_("begin", For::below(from, end.clone()).change(Change::Add(step)), |b, begin| {
             let lane = place.lane.clone();
             let index = move |item: Expr| {
                 let at = item * group + lane.clone();
@@ -86,7 +86,7 @@ impl Reader<'_> {
             let width = place.columns().and_then(|columns| columns.width);
             let lanes = (vector > 1).then_some(Expr::I32(vector));
             let dims = [Expr::from(items)].into_iter().chain(lanes).chain(width.map(Expr::from));
-            let values = k.registers("e", self.fold.held(), dims, "the thread's elements");
+            let values = b.registers("e", self.fold.held(), dims, "the thread's elements");
             let held = |ragged: Option<&Expr>, column: Option<Expr>| Held {
                 values,
                 items,
@@ -96,31 +96,31 @@ impl Reader<'_> {
                 before: p.shard.map(|shard| shard.first.into()),
                 ragged: ragged.cloned(),
             };
-            let absorb = |k: &mut KernelBuilder, ragged: Option<&Expr>| {
-                place.each(k, |k, w| self.fold.absorb(k, &kept.of(w.clone()), &held(ragged, w)));
+            let absorb = |b: &mut KernelBuilder, ragged: Option<&Expr>| {
+                place.each(b, |b, w| self.fold.absorb(b, &kept.of(w.clone()), &held(ragged, w)));
             };
-            let whole = k.block(|k| {
-                self.load(k, p, &held(None, None));
+            let whole = b.block(|b| {
+                self.load(b, p, &held(None, None));
                 if self.fold.counts() {
-                    absorb(k, None);
+                    absorb(b, None);
                 }
             });
             let n = Some(&end);
-            let otherwise = k.block(|k| {
-                k.comment(if self.fold.counts() {
+            let otherwise = b.block(|b| {
+                b.comment(if self.fold.counts() {
                     "Tail: past the end zeros, which are not counted."
                 } else {
                     "Tail: past the end the identity."
                 });
-                self.load(k, p, &held(n, None));
+                self.load(b, p, &held(n, None));
                 if self.fold.counts() {
-                    absorb(k, n);
+                    absorb(b, n);
                 }
             });
             let cond = (begin + round).le(end.clone());
-            k.push(Stmt::If { cond, then: whole, otherwise });
+            b.push(Stmt::If { cond, then: whole, otherwise });
             if !self.fold.counts() {
-                absorb(k, None);
+                absorb(b, None);
             }
         });
     }
@@ -131,13 +131,13 @@ impl Reader<'_> {
     }
 
     /// Fills the registers of a thread.
-    fn load(&self, k: &mut KernelBuilder, p: &Params, held: &Held) {
-        k.unrolled("item", held.items, |k, item| {
-            let i = k.let_("i", (held.first)(item.into()));
+    fn load(&self, b: &mut KernelBuilder, p: &Params, held: &Held) {
+        b.unrolled("item", held.items, |b, item| {
+            let i = b.let_("i", (held.first)(item.into()));
             // Of rows and columns vectors are whole, or there are none.
             let whole = held.ragged.is_none() || self.plan.spec().over != Over::All;
             if !(self.wide && whole) {
-                return self.each_of(k, held, item, |j, w| {
+                return self.each_of(b, held, item, |j, w| {
                     let index = j.map_or_else(|| i.into(), |j| i + j);
                     let value = self.lift(p, index.clone(), w);
                     match &held.ragged {
@@ -147,13 +147,13 @@ impl Reader<'_> {
                 });
             }
             match &held.ragged {
-                None => self.vectors(k, p, held, (item, i)),
+                None => self.vectors(b, p, held, (item, i)),
                 Some(n) => {
                     let cond = Expr::from(i).lt(n.clone());
-                    let then = k.block(|k| self.vectors(k, p, held, (item, i)));
+                    let then = b.block(|b| self.vectors(b, p, held, (item, i)));
                     let otherwise =
-                        k.block(|k| self.each_of(k, held, item, |_, _| self.missing.clone()));
-                    k.push(Stmt::If { cond, then, otherwise });
+                        b.block(|b| self.each_of(b, held, item, |_, _| self.missing.clone()));
+                    b.push(Stmt::If { cond, then, otherwise });
                 }
             }
         });
@@ -176,42 +176,42 @@ impl Reader<'_> {
     /// Fills what belongs to an item, one by one: of an element of a vector, or of a column.
     fn each_of(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         held: &Held,
         item: Var,
         value: impl Fn(Option<Var>, Option<Expr>) -> Expr,
     ) {
-        let store = |k: &mut KernelBuilder, at: Option<Expr>, value: Expr| {
+        let store = |b: &mut KernelBuilder, at: Option<Expr>, value: Expr| {
             let index = [Expr::from(item)].into_iter().chain(at);
-            k.store(Access::new(held.values, index), value);
+            b.store(Access::new(held.values, index), value);
         };
         if held.vector > 1 {
-            return k.unrolled("j", held.vector as i32, |k, j| {
-                store(k, Some(j.into()), value(Some(j), None));
+            return b.unrolled("j", held.vector as i32, |b, j| {
+                store(b, Some(j.into()), value(Some(j), None));
             });
         }
-        self.place.each(k, |k, w| store(k, w.clone(), value(None, w)));
+        self.place.each(b, |b, w| store(b, w.clone(), value(None, w)));
     }
 
     /// Fills what belongs to an item by one load of each input.
-    fn vectors(&self, k: &mut KernelBuilder, p: &Params, held: &Held, (item, i): (Var, Var)) {
+    fn vectors(&self, b: &mut KernelBuilder, p: &Params, held: &Held, (item, i): (Var, Var)) {
         let (place, vector) = (self.place, self.plan.vector());
         let first = place.columns().map(Columns::first_of_vector);
         let load = |input: &BufferId| place.element(*input, i.into(), first.clone()).vector();
         let loads: Vec<Access> = p.inputs.iter().map(load).collect();
         if let ([load], true) = (loads.as_slice(), self.is_moved()) {
             let to = Access::new(held.values, [item.into(), 0.into()]).vector();
-            return k.store(to, load.clone().load());
+            return b.store(to, load.clone().load());
         }
         let names = ["v", "w", "p", "q"];
-        let loaded = loads.into_iter().zip(names).map(|(load, name)| k.let_(name, load.load()));
+        let loaded = loads.into_iter().zip(names).map(|(load, name)| b.let_(name, load.load()));
         let loaded: Vec<Var> = loaded.collect();
         for lane in 0..vector {
             let elements = loaded.iter().map(|v| Expr::from(*v).lane(lane as u8)).collect();
             let lane = lane as i32;
             let index = if place.columns().is_some() { i.into() } else { i + lane };
             let value = self.lifted(p, elements, index);
-            k.store(Access::new(held.values, [item.into(), lane.into()]), value);
+            b.store(Access::new(held.values, [item.into(), lane.into()]), value);
         }
     }
 

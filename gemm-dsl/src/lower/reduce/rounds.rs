@@ -125,13 +125,13 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
         Role::Shard => format!("{}_of_shard", plan.kernel_name()),
         Role::Whole | Role::First | Role::Once => plan.kernel_name(),
     };
-    let mut k = KernelBuilder::new(name);
-    k.title(title(plan, role));
-    k.title(format!("reduce_kernel!({spec})"));
+    let mut b = KernelBuilder::new(name);
+    b.title(title(plan, role));
+    b.title(format!("reduce_kernel!({spec})"));
     if plan.vector() > 1 && role != Role::Last {
-        k.variant(if wide { Variant::Vector } else { Variant::Scalar });
+        b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
-            k.title(match plan.width() {
+            b.title(match plan.width() {
                 1 => "Access variant for an input that cannot be read by aligned vectors.",
                 _ => "Access variant for arrays that cannot be read or written by aligned vectors.",
             });
@@ -139,21 +139,21 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
     }
     let reads = role.reads();
     let needs = Needs { map: reads, finish: role.finishes() };
-    let expressions = Expressions::new(&mut k, plan, needs);
-    let fold = Fold::new(&mut k, plan, &expressions);
-    let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
-    k.launch_bounds(block);
-    let params = params(&mut k, plan, role, wide, &fold);
-    geometry(&mut k, plan, &params);
-    requirements(&mut k, plan, &fold, &params);
-    let place = Place::new(&mut k, plan, &params, block);
+    let expressions = Expressions::new(&mut b, plan, needs);
+    let fold = Fold::new(&mut b, plan, &expressions);
+    let block = b.constant("BLOCK", plan.block() as i32, "threads per block");
+    b.launch_bounds(block);
+    let params = params(&mut b, plan, role, wide, &fold);
+    geometry(&mut b, plan, &params);
+    requirements(&mut b, plan, &fold, &params);
+    let place = Place::new(&mut b, plan, &params, block);
     let identity = fold.parts().iter().enumerate().map(|(n, part)| match n {
         // It stands for missing elements, too.
-        0 if !fold.counts() => k.let_("identity", part.identity.clone()).into(),
+        0 if !fold.counts() => b.let_("identity", part.identity.clone()).into(),
         _ => part.identity.clone(),
     });
     let identity: Vec<Expr> = identity.collect();
-    let kept = Kept::new(&mut k, &fold, &identity, &place);
+    let kept = Kept::new(&mut b, &fold, &identity, &place);
     let tid = place.tid.clone();
     let mut team = Team { plan, fold: &fold, identity: identity.clone(), block, tid, shared: None };
     if reads {
@@ -167,7 +167,7 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
             missing,
             wide,
         };
-        reader.rounds(&mut k, &params, &kept);
+        reader.rounds(&mut b, &params, &kept);
     }
     let finish = Finish {
         plan,
@@ -177,13 +177,13 @@ pub(super) fn kernel(plan: &ReducePlan, role: Role, wide: bool) -> Result<Verifi
         params: &params,
         wide,
     };
-    finish.build(&mut k, &mut team, &kept, role);
+    finish.build(&mut b, &mut team, &kept, role);
     if let Folds::Segment { groups: Some(groups), .. } = &place.folds {
         let long =
             Long { plan, fold: &fold, expressions: &expressions, params: &params, block, groups };
-        long.build(&mut k, &mut team, &kept, (&place, missing_of(&fold, &identity)));
+        long.build(&mut b, &mut team, &kept, (&place, missing_of(&fold, &identity)));
     }
-    k.finish()
+    b.finish()
 }
 
 /// What stands for a missing element.

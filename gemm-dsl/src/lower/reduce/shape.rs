@@ -121,7 +121,7 @@ impl<'s> Shape<'s> {
     /// The strides of an input: packed, or as the launch says, where rows begin at vectors if there are any.
     pub(super) fn strides(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (operand, name): (usize, &str),
         vector: Option<u64>,
     ) -> Vec<Expr> {
@@ -133,12 +133,12 @@ impl<'s> Shape<'s> {
         for dim in (1..dims.len()).rev() {
             let what = if dim + 1 == dims.len() { "stride" } else { "distance" };
             let source = Source::Stride { operand: Operand::Input(operand), dim: dim - 1 };
-            let scalar = k.scalar(&format!("{}_{what}", joined(name)), Ty::U64, source);
+            let scalar = b.scalar(&format!("{}_{what}", joined(name)), Ty::U64, source);
             if self.plan.spec().map.is_some() {
-                k.named_by_user();
+                b.named_by_user();
             }
             if let Some(of) = vector {
-                k.require(Requirement::Multiple { scalar, of });
+                b.require(Requirement::Multiple { scalar, of });
             }
             strides.insert(0, scalar.into());
         }

@@ -4,7 +4,7 @@ mod shuffle;
 mod tree;
 
 use super::fold::{Cell, Fold};
-use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Layout};
+use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder};
 use crate::plan::{BlockFold, ReducePlan};
 
 /// What is done with what all threads have kept, by the one that has it.
@@ -30,13 +30,13 @@ pub(super) struct Team<'t> {
 
 impl Team<'_> {
     /// The block folds what its threads keep; the first of them has the result.
-    pub(super) fn by_block(&mut self, k: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
+    pub(super) fn by_block(&mut self, b: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
         match self.plan.block_fold() {
-            BlockFold::Shuffle => self.by_shuffles(k, kept, done),
-            BlockFold::Tree => self.by_tree(k, kept, 1, Some(done)),
+            BlockFold::Shuffle => self.by_shuffles(b, kept, done),
+            BlockFold::Tree => self.by_tree(b, kept, 1, Some(done)),
             BlockFold::UnrolledWarp => {
-                self.by_tree(k, kept, 2 * super::WARP, None);
-                self.by_last_warp(k, done);
+                self.by_tree(b, kept, 2 * super::WARP, None);
+                self.by_last_warp(b, done);
             }
         }
     }
@@ -44,14 +44,14 @@ impl Team<'_> {
     /// The shared arrays, with these extents where there are none yet.
     fn shared(
         &mut self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         dims: &[Expr],
         meaning: &'static str,
     ) -> Vec<BufferId> {
         let declare = || {
             let declared = self.fold.parts().iter().map(|part| {
-                let layout = Layout::row_major(dims.len());
-                k.shared(part.plural, part.elem, dims.to_vec(), layout, meaning)
+                let layout = BufferLayout::row_major(dims.len());
+                b.shared(part.plural, part.elem, dims.to_vec(), layout, meaning)
             });
             declared.collect()
         };
@@ -65,9 +65,9 @@ pub(super) fn load(arrays: &[BufferId], index: &[Expr]) -> Vec<Expr> {
 }
 
 /// Stores each part in its array.
-pub(super) fn store(k: &mut KernelBuilder, arrays: &[BufferId], index: &[Expr], parts: Vec<Expr>) {
+pub(super) fn store(b: &mut KernelBuilder, arrays: &[BufferId], index: &[Expr], parts: Vec<Expr>) {
     for (array, part) in arrays.iter().zip(parts) {
-        k.store(Access::new(*array, index.to_vec()), part);
+        b.store(Access::new(*array, index.to_vec()), part);
     }
 }
 

@@ -73,52 +73,52 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
 
 /// One kernel; `wide` where a vector of four is one 16-byte load.
 fn kernel(plan: &ReducePlan, wide: bool) -> Result<VerifiedKernel, IrError> {
-    let mut k = KernelBuilder::new(plan.kernel_name());
+    let mut b = KernelBuilder::new(plan.kernel_name());
     let noun = super::noun(plan);
-    k.title(format!("{noun} of n floats: each block folds its part of `in` into one value."));
-    k.title(format!("reduce_kernel!({})", plan.spec()));
+    b.title(format!("{noun} of n floats: each block folds its part of `in` into one value."));
+    b.title(format!("reduce_kernel!({})", plan.spec()));
     if plan.vector() == 4 {
-        k.variant(if wide { Variant::Vector } else { Variant::Scalar });
+        b.variant(if wide { Variant::Vector } else { Variant::Scalar });
         if !wide {
-            k.title("Access variant for an input that is not aligned to 16 bytes.");
+            b.title("Access variant for an input that is not aligned to 16 bytes.");
         }
     }
 
-    let input = k.global("in", Elem::F32, Operand::Input(0));
-    let output = k.global("out", Elem::F32, Operand::Output(0));
-    let n = k.extent("n", Ty::U64, Extent::LENGTH);
+    let input = b.global("in", Elem::F32, Operand::Input(0));
+    let output = b.global("out", Elem::F32, Operand::Output(0));
+    let n = b.extent("n", Ty::U64, Extent::LENGTH);
     let per_block = plan.elements_per_block();
     let blocks = Expr::from(n).gt(0u64).select(Expr::from(n).div_ceil(per_block), 1u64);
-    k.shape(input, [n.into()], [1.into()]);
-    k.shape(output, [blocks.clone()], [1.into()]);
+    b.shape(input, [n.into()], [1.into()]);
+    b.shape(output, [blocks.clone()], [1.into()]);
 
-    let block = k.constant("BLOCK", plan.block() as i32, "threads per block");
-    k.launch_bounds(block);
-    k.geometry(Geometry {
+    let block = b.constant("BLOCK", plan.block() as i32, "threads per block");
+    b.launch_bounds(block);
+    b.geometry(Geometry {
         block: (plan.block(), 1),
         grid: [blocks, 1u64.into(), 1u64.into()],
         blocks_per_sm: 1,
     });
     if wide {
-        k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
+        b.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
     }
 
-    let tid: Expr = k.let_("tid", Special::ThreadX).into();
+    let tid: Expr = b.let_("tid", Special::ThreadX).into();
     let needs = Needs { map: false, finish: false };
-    let expressions = Expressions::new(&mut k, plan, needs);
-    let fold = Fold::new(&mut k, plan, &expressions);
-    let identity = k.let_("identity", fold.missing());
+    let expressions = Expressions::new(&mut b, plan, needs);
+    let fold = Fold::new(&mut b, plan, &expressions);
+    let identity = b.let_("identity", fold.missing());
     let kept = {
         let (tid, fold) = (tid.clone(), &fold);
-        let loader = Loader { plan, k: &mut k, fold, input, n, block, tid, identity };
+        let loader = Loader { plan, k: &mut b, fold, input, n, block, tid, identity };
         if plan.vector() == 1 { loader.items() } else { loader.vectors(wide) }
     };
     let identity = vec![identity.into()];
     let mut team = Team { plan, fold: &fold, identity, block, tid, shared: None };
-    team.by_block(&mut k, vec![kept], &mut |k, value| {
-        store(k, &[output], &[Special::BlockX.into()], value);
+    team.by_block(&mut b, vec![kept], &mut |b, value| {
+        store(b, &[output], &[Special::BlockX.into()], value);
     });
-    k.finish()
+    b.finish()
 }
 
 /// What a thread loads.

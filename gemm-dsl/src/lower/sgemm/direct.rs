@@ -3,35 +3,37 @@
 
 mod read;
 
-use super::block_tile::{BlockTile, Parts};
-use super::edge::edge_comment;
-use super::finish::Finish;
 use super::finished;
-use super::fold::{self, Slices};
-use super::fragment::{Accumulators, over};
-use super::problem::Problem;
-use super::schedule::{self, Range, Ranges};
-use super::split::Split;
-use super::tile::{Adjacent, Elements};
 use crate::ir::{Change, Const, Expr, For, Geometry, KernelBuilder, Special, Unroll, Var};
+use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
+use crate::lower::sgemm::shared::edge::edge_comment;
+use crate::lower::sgemm::shared::epilogue_expression::Finish;
+use crate::lower::sgemm::shared::intra_block_reduction;
+use crate::lower::sgemm::shared::intra_block_reduction::Slices;
+use crate::lower::sgemm::shared::problem::Problem;
+use crate::lower::sgemm::shared::schedule;
+use crate::lower::sgemm::shared::schedule::{Range, Ranges};
+use crate::lower::sgemm::shared::split_k::Split;
+use crate::lower::sgemm::shared::tile::{Adjacent, Elements};
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
 use crate::target::arch::WARP;
 use read::{Reader, Steps, multiply};
 
-pub(super) fn body(k: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: Problem) {
-    let direct = Direct::declare(k, plan, d, problem);
+pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, problem: Problem) {
+    let direct = Direct::declare(b, plan, d, problem);
     let block = &direct.block;
-    let finish = Finish::declare(k, plan, &block.problem);
-    let split = Split::declare(k, plan, &block.problem, block.held());
-    let acc = direct.sums(k);
+    let finish = Finish::declare(b, plan, &block.problem);
+    let split = Split::declare(b, plan, &block.problem, block.held());
+    let acc = direct.sums(b);
     if direct.share.lane.is_some() {
-        fold::lanes(k, block, &acc);
+        intra_block_reduction::lanes(b, block, &acc);
     }
     let first_lane = direct.share.lane.map(|lane| Expr::from(lane).equals(0));
     let slices = direct.share.slices;
-    let others = slices.map(|slices| slices.hand_over(k, block, &acc, first_lane));
-    finished(k, (block, direct.parts, split.as_ref()), (acc, others), &finish);
+    let others = slices.map(|slices| slices.hand_over(b, block, &acc, first_lane));
+    finished(b, (block, direct.parts, split.as_ref()), (acc, others), &finish);
 }
 
 /// What the parts of the builder know.
@@ -66,7 +68,7 @@ struct Share {
 impl<'p> Direct<'p> {
     /// Declares constants and geometry, and finds this thread's place.
     fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &'p SgemmPlan,
         d: &'p DirectPlan,
         problem: Problem,
@@ -75,35 +77,35 @@ impl<'p> Direct<'p> {
         let of = if by_lanes { "warps" } else { "threads" };
         let int = |value: u32| value as i32;
         let meaning = |along| format!("{of} of a block along the {along}");
-        let rows = k.constant("ROWS", int(d.rows()), meaning("rows of C"));
-        let cols = k.constant("COLS", int(d.cols()), meaning("columns of C"));
-        let tm = k.constant("TM", int(d.tm()), "rows of C of a thread");
-        let tn = k.constant("TN", int(d.tn()), "columns of C of a thread");
+        let rows = b.constant("ROWS", int(d.rows()), meaning("rows of C"));
+        let cols = b.constant("COLS", int(d.cols()), meaning("columns of C"));
+        let tm = b.constant("TM", int(d.tm()), "rows of C of a thread");
+        let tn = b.constant("TN", int(d.tn()), "columns of C of a thread");
         let lanes =
-            by_lanes.then(|| k.constant("LANES", int(WARP), "lanes of a warp, which share K"));
+            by_lanes.then(|| b.constant("LANES", int(WARP), "lanes of a warp, which share K"));
         let slices = (d.slices() > 1)
-            .then(|| k.constant("SLICES", int(d.slices()), "groups of threads, which share K"));
+            .then(|| b.constant("SLICES", int(d.slices()), "groups of threads, which share K"));
         let of_slice = lanes.into_iter().fold(rows * cols, |all, n| all * n);
         let threads = slices.into_iter().fold(of_slice.clone(), |all, n| all * n);
-        k.launch_bounds(threads.clone());
-        let consts = Share::constants(k, d, [lanes, slices]);
+        b.launch_bounds(threads.clone());
+        let consts = Share::constants(b, d, [lanes, slices]);
         let grid = schedule::grid(plan, &problem);
         let blocks_per_sm = plan.blocks_per_sm();
-        k.geometry(Geometry { block: (d.threads_of_slice(), d.slices()), grid, blocks_per_sm });
+        b.geometry(Geometry { block: (d.threads_of_slice(), d.slices()), grid, blocks_per_sm });
 
         let (bm, bn) = (rows * tm, cols * tn);
-        let origin = schedule::origin(k, plan, &problem, (bm.clone(), bn.clone()), None, None);
-        let problem = problem.of(k, origin.batch);
+        let origin = schedule::origin(b, plan, &problem, (bm.clone(), bn.clone()), None, None);
+        let problem = problem.of(b, origin.batch);
         let ranges = (plan.sharing() != Sharing::Whole).then(|| {
             let round = match consts.round {
                 Some(round) => round,
-                None => k.constant("ROUND", 1, "terms that a block takes at once"),
+                None => b.constant("ROUND", 1, "terms that a block takes at once"),
             };
-            Ranges::of_block(k, plan, &problem, round)
+            Ranges::of_block(b, plan, &problem, round)
         });
         let (parts, range) = ranges.flatten().map(|(all, own)| (Parts::Ranges(all), own)).unzip();
 
-        k.comment(match d.lanes() {
+        b.comment(match d.lanes() {
             Lanes::N => {
                 "A thread holds TM x TN adjacent outputs; the next one's lie beside them in C."
             }
@@ -114,19 +116,19 @@ impl<'p> Direct<'p> {
                 "The lanes of a warp sum the same TM x TN adjacent outputs, each its share of K."
             }
         });
-        let tid = k.let_("tid", Special::ThreadX);
+        let tid = b.let_("tid", Special::ThreadX);
         let slices =
-            slices.map(|slices| Slices { slice: k.let_("slice", Special::ThreadY), slices });
+            slices.map(|slices| Slices { slice: b.let_("slice", Special::ThreadY), slices });
         let (lane, holder) = match lanes {
             None => (None, tid),
-            Some(lanes) => (Some(k.let_("lane", tid % lanes)), k.let_("warp", tid / lanes)),
+            Some(lanes) => (Some(b.let_("lane", tid % lanes)), b.let_("warp", tid / lanes)),
         };
         let (row, col) = match d.lanes() {
             Lanes::N | Lanes::K => (holder / cols, holder % cols),
             Lanes::M => (holder % rows, holder / rows),
         };
-        let thread_row = k.let_("thread_row", row * tm);
-        let thread_col = k.let_("thread_col", col * tn);
+        let thread_row = b.let_("thread_row", row * tm);
+        let thread_col = b.let_("thread_col", col * tn);
         let is_zero = |var: Var| Expr::from(var).equals(0);
         let first_slice = slices.map(|slices| is_zero(slices.slice));
         let holds = [lane.map(is_zero), first_slice.clone()];
@@ -149,122 +151,122 @@ impl<'p> Direct<'p> {
             first_thread: first_slice.into_iter().fold(is_zero(tid), Expr::and),
             meet: None,
         };
-        let share = consts.of_thread(k, (lane, lanes), slices);
-        edge_comment(k, [d.a().edge(), d.b().edge()]);
+        let share = consts.of_thread(b, (lane, lanes), slices);
+        edge_comment(b, [d.a().edge(), d.b().edge()]);
         let steps = Steps { unroll: share.unroll, terms: share.step, count: d.step() };
-        let a = Reader::declare(k, d.a(), &block, steps);
-        let b = Reader::declare(k, d.b(), &block, steps);
-        Self { d, block, parts, range, share, a, b }
+        let a_reader = Reader::declare(b, d.a(), &block, steps);
+        let b_reader = Reader::declare(b, d.b(), &block, steps);
+        Self { d, block, parts, range, share, a: a_reader, b: b_reader }
     }
 
     /// Sums this thread's share of the terms.
-    fn sums(&self, k: &mut KernelBuilder) -> Accumulators {
+    fn sums(&self, b: &mut KernelBuilder) -> Accumulators {
         let (d, range) = (self.d, self.range);
-        let acc = Accumulators::of(k, [&self.block.rows, &self.block.cols], 1);
+        let acc = Accumulators::of(b, [&self.block.rows, &self.block.cols], 1);
         let (begin, depth): (Expr, Expr) = match range {
             None => (0.into(), self.block.problem.k.into()),
             Some(Range { begin, depth, .. }) => (begin.into(), depth.into()),
         };
         let end = match range {
             None => depth.clone(),
-            Some(_) => k.let_("k_end", begin.clone() + depth.clone()).into(),
+            Some(_) => b.let_("k_end", begin.clone() + depth.clone()).into(),
         };
         let guarded = self.block.plan.guarded();
         if d.unroll() == 1 && !d.ragged() && guarded {
-            self.steps(k, &acc, begin, end);
+            self.steps(b, &acc, begin, end);
             return acc;
         }
         let round = self.share.round;
         let whole: Expr = match round.filter(|_| guarded) {
             None => end.clone(),
-            Some(round) => k.let_("whole", begin.clone() + depth / round * round).into(),
+            Some(round) => b.let_("whole", begin.clone() + depth / round * round).into(),
         };
         if d.unroll() > 1 {
-            k.comment("Steps whose loads are all under way before the first is multiplied.");
+            b.comment("Steps whose loads are all under way before the first is multiplied.");
         }
         let by = round.map_or(Expr::I32(1), Expr::from);
         let rounds = For::below(begin, whole.clone()).change(Change::Add(by)).unroll(Unroll::By(1));
-        k.loop_("k0", rounds, |k, k0| self.round(k, &acc, k0.into()));
+        b.loop_("k0", rounds, |b, k0| self.round(b, &acc, k0.into()));
         if guarded {
-            k.comment("What is left of K, step by step.");
-            self.steps(k, &acc, whole, end);
+            b.comment("What is left of K, step by step.");
+            self.steps(b, &acc, whole, end);
         }
         acc
     }
 
     /// The steps of this thread in the round that starts at `k0`.
-    fn round(&self, k: &mut KernelBuilder, acc: &Accumulators, k0: Expr) {
+    fn round(&self, b: &mut KernelBuilder, acc: &Accumulators, k0: Expr) {
         let d = self.d;
-        let (mut a, mut b) = (self.a.hold(k, true), self.b.hold(k, true));
+        let (mut a_held, mut b_held) = (self.a.hold(b, true), self.b.hold(b, true));
         let unroll = self.share.unroll.map_or(Expr::I32(1), Expr::from);
         let apart = self.share.apart.map_or(Expr::I32(1), Expr::from);
         let first = self.share.first.map_or(k0.clone(), |first| k0 + first);
-        over(k, "u", unroll.clone(), d.unroll(), |k, u| {
+        over(b, "u", unroll.clone(), d.unroll(), |b, u| {
             let at = match first + u.clone() * apart {
                 at @ Expr::Var(_) => at,
-                at => k.let_("k", at).into(),
+                at => b.let_("k", at).into(),
             };
-            self.a.read(k, &mut a, &u, &at, None);
-            self.b.read(k, &mut b, &u, &at, None);
+            self.a.read(b, &mut a_held, &u, &at, None);
+            self.b.read(b, &mut b_held, &u, &at, None);
         });
-        over(k, "u", unroll, d.unroll(), |k, u| {
-            multiply(k, acc, (&self.a, &a), (&self.b, &b), &u);
+        over(b, "u", unroll, d.unroll(), |b, u| {
+            multiply(b, acc, (&self.a, &a_held), (&self.b, &b_held), &u);
         });
     }
 
     /// The steps of this thread from `begin` on, one by one.
-    fn steps(&self, k: &mut KernelBuilder, acc: &Accumulators, begin: Expr, end: Expr) {
+    fn steps(&self, b: &mut KernelBuilder, acc: &Accumulators, begin: Expr, end: Expr) {
         let first = self.share.first.map_or(begin.clone(), |first| begin + first);
         let by = self.share.apart.map_or(Expr::I32(1), Expr::from);
         let steps = For::below(first, end.clone()).change(Change::Add(by)).unroll(Unroll::By(1));
-        k.loop_("k", steps, |k, at| {
-            let (mut a, mut b) = (self.a.hold(k, false), self.b.hold(k, false));
+        b.loop_("k", steps, |b, at| {
+            let (mut a_held, mut b_held) = (self.a.hold(b, false), self.b.hold(b, false));
             let (u, at) = (Expr::I32(0), Expr::from(at));
             match self.share.step.filter(|_| self.d.ragged()) {
                 None => {
-                    self.a.read(k, &mut a, &u, &at, None);
-                    self.b.read(k, &mut b, &u, &at, None);
+                    self.a.read(b, &mut a_held, &u, &at, None);
+                    self.b.read(b, &mut b_held, &u, &at, None);
                 }
                 Some(step) => {
                     let whole = (at.clone() + step).le(end.clone());
-                    let reads = |k: &mut KernelBuilder, end: Option<&Expr>| {
-                        self.a.fill(k, &a, &u, &at, end);
-                        self.b.fill(k, &b, &u, &at, end);
+                    let reads = |b: &mut KernelBuilder, end: Option<&Expr>| {
+                        self.a.fill(b, &a_held, &u, &at, end);
+                        self.b.fill(b, &b_held, &u, &at, end);
                     };
-                    k.if_else(
+                    b.if_else(
                         whole,
-                        |k| reads(k, None),
-                        |k| {
-                            k.comment("-0 in A and +0 in B stand for terms that there are not: their product, -0, changes no sum.");
-                            reads(k, Some(&end));
+                        |b| reads(b, None),
+                        |b| {
+                            b.comment("-0 in A and +0 in B stand for terms that there are not: their product, -0, changes no sum.");
+                            reads(b, Some(&end));
                         },
                     );
                 }
             }
-            multiply(k, acc, (&self.a, &a), (&self.b, &b), &u);
+            multiply(b, acc, (&self.a, &a_held), (&self.b, &b_held), &u);
         });
     }
 }
 
 impl Share {
     /// Declares the constants.
-    fn constants(k: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
+    fn constants(b: &mut KernelBuilder, d: &DirectPlan, parts: [Option<Const>; 2]) -> Self {
         let step = (d.step() > 1)
-            .then(|| k.constant("STEP", d.step() as i32, "terms that a thread takes at once"));
+            .then(|| b.constant("STEP", d.step() as i32, "terms that a thread takes at once"));
         let unroll = (d.unroll() > 1)
-            .then(|| k.constant("UNROLL", d.unroll() as i32, "steps that are loaded together"));
+            .then(|| b.constant("UNROLL", d.unroll() as i32, "steps that are loaded together"));
         let product = |factors: &[Option<Const>]| {
             let factors = factors.iter().flatten().copied().map(Expr::from);
             factors.reduce(|all, factor| all * factor)
         };
         let apart = product(&[parts[0], parts[1], step]);
         let apart = apart
-            .map(|apart| k.constant("APART", apart, "terms from a thread's step to its next one"));
+            .map(|apart| b.constant("APART", apart, "terms from a thread's step to its next one"));
         let round = match (apart, unroll) {
             (None, None) => None,
             (Some(only), None) | (None, Some(only)) => Some(only),
             (Some(apart), Some(unroll)) => {
-                Some(k.constant("ROUND", unroll * apart, "terms that a block takes at once"))
+                Some(b.constant("ROUND", unroll * apart, "terms that a block takes at once"))
             }
         };
         Self { lane: None, slices: None, first: None, step, unroll, apart, round }
@@ -273,7 +275,7 @@ impl Share {
     /// Finds this thread's share.
     fn of_thread(
         self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (lane, lanes): (Option<Var>, Option<Const>),
         slices: Option<Slices>,
     ) -> Self {
@@ -287,7 +289,7 @@ impl Share {
             None => share,
             Some(step) => share * step,
         });
-        let first = first.map(|first| k.let_("first_k", first));
+        let first = first.map(|first| b.let_("first_k", first));
         Self { lane, slices, first, ..self }
     }
 }

@@ -1,7 +1,7 @@
 //! What elements are, what they are folded in, and what results are.
 
 use super::Faults;
-use crate::error::reduce as error;
+use super::messages;
 use crate::expr::{Closure, Float, Type, Typing, ValueType};
 use crate::ir::Elem;
 use crate::spec::{Op, Over, ReduceSpec};
@@ -30,27 +30,28 @@ pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
     let types = Types { element, acc, index: spec.index.elem(), result };
     let truth = spec.operator().is_some_and(Op::is_truth);
     if spec.map.is_none() && !truth {
-        faults.require(holds(acc, element), || error::acc_narrow(element, acc));
+        faults.require(holds(acc, element), || messages::acc_narrow(element, acc));
     }
     if !faults.sound(&["acc"]) {
         return types;
     }
     match spec.operator() {
         Some(Op::MeanVar) => {
-            faults
-                .require(acc.is_float(), || error::no_float("op", acc, "`acc: f32` or `acc: f64`"));
+            faults.require(acc.is_float(), || {
+                messages::no_float("op", acc, "`acc: f32` or `acc: f64`")
+            });
         }
         Some(Op::Logsumexp) if acc == Elem::F64 => {
-            faults.0.push(error::logsumexp_of_f64(element));
+            faults.0.push(messages::logsumexp_of_f64(element));
         }
         Some(Op::Logsumexp) => {
-            faults.require(acc.is_float(), || error::no_float("op", acc, "`acc: f32`"));
+            faults.require(acc.is_float(), || messages::no_float("op", acc, "`acc: f32`"));
         }
         _ => {}
     }
     if spec.compensated && spec.operator() == Some(Op::Sum) {
         let either = "`acc: f32` or `acc: f64`";
-        faults.require(acc.is_float(), || error::no_float("compensated", acc, either));
+        faults.require(acc.is_float(), || messages::no_float("compensated", acc, either));
     }
     let is_number = !spec.operator().is_some_and(|op| op.is_index() || op.is_truth());
     if let Some(result) = spec.result.filter(|_| is_number) {
@@ -60,9 +61,9 @@ pub(super) fn resolve(spec: &ReduceSpec, faults: &mut Faults) -> Types {
             Elem::F64 => matches!(result, Elem::F64 | Elem::F32),
             _ => result == acc || (finish && matches!(result, Elem::F32 | Elem::F64)),
         };
-        faults.require(fits, || error::wrong_result(acc, result, finish));
+        faults.require(fits, || messages::wrong_result(acc, result, finish));
     }
-    faults.require(spec.fold.is_none() || spec.identity.is_some(), error::fold_without_identity);
+    faults.require(spec.fold.is_none() || spec.identity.is_some(), messages::fold_without_identity);
     if faults.sound(&["acc", "result"]) {
         check_expressions(spec, faults);
     }
@@ -149,7 +150,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
         |faults: &mut Faults, key, closure: Option<&Closure>, typing: Typing, wide: bool| {
             let Some(closure) = closure else { return };
             if wide {
-                faults.0.push(error::expression_of_u64(key));
+                faults.0.push(messages::expression_of_u64(key));
             } else {
                 faults.0.extend(closure.check(&typing));
             }
@@ -168,7 +169,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
         && let Some((value, _)) = identity.range(&spec.typing_of_identity())
         && !(least..=most).contains(&value)
     {
-        faults.0.push(error::identity_range(acc, value, (least, most)));
+        faults.0.push(messages::identity_range(acc, value, (least, most)));
     }
     let Some(finish) = &spec.finish else { return };
     let (has, least) = (finish.closure().params().len(), spec.folded_values());
@@ -182,7 +183,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
         );
     } else {
         let example = if least == 2 { "|mean, var, len| sqrt(var)" } else { "|s, len| s / len" };
-        faults.0.push(error::finish_values(has, least, example));
+        faults.0.push(messages::finish_values(has, least, example));
     }
 }
 
@@ -192,9 +193,9 @@ fn check_names(spec: &ReduceSpec, faults: &mut Faults) {
     let results = spec.results();
     for param in map.closure().params() {
         if results.iter().any(|(name, _)| *name == param.name) {
-            faults.0.push(error::taken_name(param.at, &param.name, "a result"));
+            faults.0.push(messages::taken_name(param.at, &param.name, "a result"));
         } else if spec.over == Over::Segments && param.name == OFFSETS {
-            faults.0.push(error::taken_name(
+            faults.0.push(messages::taken_name(
                 param.at,
                 OFFSETS,
                 "the array of where segments begin",

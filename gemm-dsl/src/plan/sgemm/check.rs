@@ -1,15 +1,12 @@
 //! What a matrix product must satisfy; the list stands in the documentation of the parent module.
 
-mod direct;
-mod matrix;
-mod resources;
-mod tensor;
+mod messages;
+pub(super) mod resources;
 
-use super::Axis;
 use super::MAX_SPLIT;
-use super::tensor::TensorDraft;
-use super::tiled::{Draft, shared};
-use crate::error::sgemm as error;
+use super::{Axis, direct, mma, wgmma};
+use crate::plan::sgemm::simt::tiled::{Draft, shared};
+use crate::plan::sgemm::wgmma::TensorDraft;
 use crate::plan::{Faults, check_name};
 use crate::spec::{Arith, Epilogue, Fragment, Layout, Order, Rect, SgemmSpec, Split, Tile};
 use crate::target::arch::{BLOCK_THREADS, WARP};
@@ -37,13 +34,13 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
     split_is_a_grid(spec, faults);
     one_pipeline(spec, faults);
     faults.check_acting(spec);
-    direct::acting(spec, faults);
-    matrix::acting(spec, faults);
+    direct::check::acting(spec, faults);
+    mma::check::acting(spec, faults);
     if let Some(tile) = spec.tile.filter(|_| spec.is_wgmma()) {
-        tensor::acting(spec, faults);
-        tensor::of_tile(spec, tile, faults);
+        wgmma::check::acting(spec, faults);
+        wgmma::check::of_tile(spec, tile, faults);
         resources::extents(spec, faults);
-        return tensor::geometry(spec, tile, faults).map(Geometry::Tensor);
+        return wgmma::check::geometry(spec, tile, faults).map(Geometry::Tensor);
     }
     products_of_batch(spec, faults);
     // Pushed after the check of the threads: both rest on the tile, and neither hides the other.
@@ -52,7 +49,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
         acts_on_layout(spec, faults);
         swizzle_of_rows(spec, tile, faults);
         acts_on_thread(spec, faults);
-        matrix::of_tile(spec, tile, faults);
+        mma::check::of_tile(spec, tile, faults);
         thread_divides(spec, tile, faults);
         warp_divides(spec, tile, faults);
         steps_of_tile(spec, tile, faults);
@@ -67,7 +64,7 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
     resources::extents(spec, faults);
     if let (Some(tile), Some(draft)) = (spec.tile, &draft) {
         resources::vectors(spec, tile, draft, faults);
-        matrix::loads(spec, draft, faults);
+        mma::check::loads(spec, draft, faults);
     }
     draft.map(Geometry::Tiled)
 }
@@ -76,9 +73,9 @@ pub(super) fn check(spec: &SgemmSpec, faults: &mut Faults) -> Option<Geometry> {
 fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
     for (param, _) in spec.epilogue.iter().flat_map(Epilogue::named) {
         match param.name.as_str() {
-            "a" | "b" => faults.0.push(error::name_of_matrix(param)),
+            "a" | "b" => faults.0.push(messages::name_of_matrix(param)),
             name if spec.scaled && SgemmSpec::FACTORS.contains(&name) => {
-                faults.0.push(error::name_of_factor(param));
+                faults.0.push(messages::name_of_factor(param));
             }
             _ => {}
         }
@@ -88,7 +85,12 @@ fn operands_have_names(spec: &SgemmSpec, faults: &mut Faults) {
 fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
     if let Some(unroll) = spec.unroll {
         faults.require(unroll <= MAX_UNROLL, || {
-            error::above("unroll", unroll, MAX_UNROLL, "the loop body would be too long to compile")
+            messages::above(
+                "unroll",
+                unroll,
+                MAX_UNROLL,
+                "the loop body would be too long to compile",
+            )
         });
     }
 }
@@ -96,12 +98,12 @@ fn unroll_is_short(spec: &SgemmSpec, faults: &mut Faults) {
 fn split_is_a_grid(spec: &SgemmSpec, faults: &mut Faults) {
     match spec.split_k {
         Split::Ranges(ranges) => faults.require(ranges <= MAX_SPLIT, || {
-            error::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
+            messages::above("split_k", ranges, MAX_SPLIT, "a grid has no more blocks along y")
         }),
         Split::Auto => {}
     }
     let once = !spec.stream_k || spec.split_k == Split::Ranges(1);
-    faults.require(once, error::shared_twice);
+    faults.require(once, messages::shared_twice);
 }
 
 fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
@@ -110,9 +112,9 @@ fn products_of_batch(spec: &SgemmSpec, faults: &mut Faults) {
     }
     if spec.products > BLOCK_THREADS {
         let because = "each takes a thread of the block at least";
-        faults.0.push(error::above("products", spec.products, BLOCK_THREADS, because));
+        faults.0.push(messages::above("products", spec.products, BLOCK_THREADS, because));
     } else if spec.products > 1 {
-        faults.require(spec.batch.is_some(), error::products_of_one);
+        faults.require(spec.batch.is_some(), messages::products_of_one);
     }
 }
 
@@ -124,13 +126,13 @@ fn one_pipeline(spec: &SgemmSpec, faults: &mut Faults) {
     ];
     let mut given = given.into_iter().filter_map(|(key, on)| on.then_some(key));
     if let Some(first) = given.next() {
-        faults.0.extend(given.map(|key| error::two_pipelines(key, first)));
+        faults.0.extend(given.map(|key| messages::two_pipelines(key, first)));
     }
 }
 
 fn acts_on_layout(spec: &SgemmSpec, faults: &mut Faults) {
     let acts = !spec.transpose || spec.layout != Layout::Tn;
-    faults.require(acts, error::transpose_of_nothing);
+    faults.require(acts, messages::transpose_of_nothing);
 }
 
 /// Rows along K whose vectors are exchanged have as many as a power of two, and no padding.
@@ -140,16 +142,16 @@ fn swizzle_of_rows(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     }
     let along_k = shared(spec).map(|axis| axis == Axis::K);
     if along_k == [false; 2] {
-        return faults.0.push(error::swizzle_of_nothing());
+        return faults.0.push(messages::swizzle_of_nothing());
     }
     for (key, pad, along_k) in
         [("pad_a", spec.pad_a, along_k[0]), ("pad_b", spec.pad_b, along_k[1])]
     {
-        faults.require(!along_k || pad == 0, || error::swizzle_beside_padding(key));
+        faults.require(!along_k || pad == 0, || messages::swizzle_beside_padding(key));
     }
     if faults.sound(&["tile"]) {
         let whole = tile.k.is_power_of_two() && tile.k >= 8;
-        faults.require(whole, || error::swizzle_of_row(tile.k));
+        faults.require(whole, || messages::swizzle_of_row(tile.k));
     }
 }
 
@@ -159,16 +161,17 @@ fn acts_on_thread(spec: &SgemmSpec, faults: &mut Faults) {
         return;
     }
     if spec.order != Order::Row {
-        faults
-            .require(thread.m > 1 && thread.n > 1, || error::order_of_one_line(spec.order, thread));
+        faults.require(thread.m > 1 && thread.n > 1, || {
+            messages::order_of_one_line(spec.order, thread)
+        });
     }
     match spec.fragment {
         Fragment::Blocked => {}
-        fragment if thread.area() == 1 => faults.0.push(error::fragment_of_one(fragment)),
+        fragment if thread.area() == 1 => faults.0.push(messages::fragment_of_one(fragment)),
         Fragment::Strided => {}
         Fragment::Split => faults
             .require(thread.m.is_multiple_of(4) && thread.n.is_multiple_of(4), || {
-                error::split_thread(thread)
+                messages::split_thread(thread)
             }),
     }
 }
@@ -177,7 +180,7 @@ fn thread_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let thread = spec.thread;
     if faults.sound(&["tile", "thread"]) {
         faults.require(tile.m.is_multiple_of(thread.m) && tile.n.is_multiple_of(thread.n), || {
-            error::thread_does_not_divide(tile, thread)
+            messages::thread_does_not_divide(tile, thread)
         });
     }
 }
@@ -191,17 +194,17 @@ fn warp_divides(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
     let sound_tile = faults.sound(&["tile"]).then_some(tile);
     if thread.area() > 0 && faults.sound(&["thread"]) {
         if !warp.m.is_multiple_of(thread.m) || !warp.n.is_multiple_of(thread.n) {
-            faults.0.push(error::thread_does_not_divide_warp(warp, thread));
+            faults.0.push(messages::thread_does_not_divide_warp(warp, thread));
         } else {
             let lanes = u64::from(warp.m / thread.m) * u64::from(warp.n / thread.n);
             faults.require(lanes == u64::from(WARP), || {
-                error::warp_lanes(warp, thread, warp_of_32(thread, sound_tile))
+                messages::warp_lanes(warp, thread, warp_of_32(thread, sound_tile))
             });
         }
     }
     if faults.sound(&["tile", "warp"]) {
         faults.require(tile.m.is_multiple_of(warp.m) && tile.n.is_multiple_of(warp.n), || {
-            error::warp_does_not_divide(tile, warp)
+            messages::warp_does_not_divide(tile, warp)
         });
     }
 }
@@ -222,16 +225,16 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
         return;
     }
     if !tile.k.is_multiple_of(spec.slices) {
-        return faults.0.push(error::slices_of_tile(spec.slices, tile.k));
+        return faults.0.push(messages::slices_of_tile(spec.slices, tile.k));
     }
     let (steps, slices) = (spec.steps(tile), spec.slices);
     if spec.stages.is_none() {
         if faults.sound(&["spread"]) {
-            faults.require(spec.spread == 1, error::spread_without_stages);
+            faults.require(spec.spread == 1, messages::spread_without_stages);
         }
     } else {
         if faults.sound(&["unroll"]) {
-            faults.require(spec.unroll.is_none(), error::unroll_with_stages);
+            faults.require(spec.unroll.is_none(), messages::unroll_with_stages);
         }
         // The largest K has no even neighbour above it, and no place in shared memory either.
         if spec.arith == Arith::F32
@@ -239,20 +242,20 @@ fn steps_of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
                 steps.checked_add(steps % 2).and_then(|even| even.checked_mul(slices))
             && faults.sound(&["stages", "tile"])
         {
-            faults.require(tile.k == even, || error::stages_on_odd_tile(tile.k, even, slices));
+            faults.require(tile.k == even, || messages::stages_on_odd_tile(tile.k, even, slices));
         }
         if faults.sound(&["spread", "tile", "arith"]) {
             // The last step of multiply-adds waits for the next tile.
             let waits = u32::from(spec.arith == Arith::F32);
             let most = steps.saturating_sub(waits);
             faults.require(spec.spread <= most || steps == waits, || {
-                error::spread_beyond_tile(spec.spread, steps, most)
+                messages::spread_beyond_tile(spec.spread, steps, most)
             });
         }
     }
     if faults.sound(&["partials", "tile"]) {
         faults.require(steps.is_multiple_of(spec.partials), || {
-            error::partials_of_tile(spec.partials, steps)
+            messages::partials_of_tile(spec.partials, steps)
         });
     }
 }
@@ -262,7 +265,7 @@ fn partials_and_unroll(spec: &SgemmSpec, faults: &mut Faults) {
         && faults.sound(&["partials", "unroll"])
     {
         faults.require(unroll.is_multiple_of(spec.partials), || {
-            error::partials_of_unroll(spec.partials, unroll)
+            messages::partials_of_unroll(spec.partials, unroll)
         });
     }
 }

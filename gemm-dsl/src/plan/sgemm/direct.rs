@@ -5,12 +5,13 @@
 //! warp under `lanes: k`, in each of the block's slices. Share s takes the steps s, s + shares and so on, and a
 //! *round* is as many steps of every share as have their loads under way at once.
 
-use super::budget::Beside;
+pub(super) mod check;
 use super::epilogue::EpiloguePlan;
 use super::operand::{Axis, Edge};
-use super::tiled::{Pipeline, contiguous};
 use super::{Decided, decided, facts, waiting};
 use crate::ir::Variant;
+use crate::plan::sgemm::shared_memory::Beside;
+use crate::plan::sgemm::simt::tiled::{Pipeline, contiguous};
 use crate::spec::{Bounds, Lanes, SgemmSpec};
 use crate::target::arch::WARP;
 

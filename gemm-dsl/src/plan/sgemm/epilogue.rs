@@ -1,8 +1,8 @@
 //! How the sums of a thread get into C.
 
-use super::tiled::Pipeline;
 use super::waiting;
 use super::{Decided, decided, facts};
+use crate::plan::sgemm::simt::tiled::Pipeline;
 use crate::spec::{Bounds, Rect, SgemmSpec};
 
 /// The guards that keep an epilogue inside C.

@@ -1,9 +1,9 @@
 //! How the tiles of one operand travel: from global to shared memory, and from there to the
 //! registers of a thread.
 
-use super::tiled::Ragged;
 use super::{Decided, decided, facts};
 use crate::ir::Swizzle;
+use crate::plan::sgemm::simt::tiled::Ragged;
 use std::fmt;
 
 /// An axis of the product.

@@ -1,8 +1,8 @@
 //! Sums that wait in shared memory while a loop goes through them: with the sums in registers, whose
 //! numbers stand in the instructions, a long epilogue would be written out for each of them.
 
-use super::budget::blocks_by_shared;
 use super::{Decided, decided};
+use crate::plan::sgemm::shared_memory::blocks_by_shared;
 use crate::spec::{Epilogue, Rect, SgemmSpec};
 use crate::target::arch::LARGEST;
 

@@ -10,7 +10,7 @@ use crate::launched::Launched;
 use crate::operand::Resolved;
 use crate::program::Prepared;
 use crate::segments::Cut;
-use gemm_dsl::ir::contract::{Axis, Need, Subject, Unmet};
+use gemm_dsl::ir::contract::{Axis, ContractError, Need, Subject};
 use gemm_dsl::ir::program::Array;
 use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -164,7 +164,7 @@ fn check_elements<B: Backend>(
     let subject = Subject::Array { operand, name: array.name.to_string() };
     let kernel = prepared.program.preferred().name.clone();
     let need = Need::Element { expected, found };
-    Err(Error::Unmet(Box::new(Unmet { kernel, subject, need, value: 0 })))
+    Err(Error::Unmet(Box::new(ContractError { kernel, subject, need, value: 0 })))
 }
 
 /// Checks that there is an index to be found. A row or a segment without elements has the greatest there is.

@@ -4,7 +4,7 @@ use super::{Looked, kernel, looked, of};
 use crate::book::broken::{Broken, drawn};
 use crate::book::page;
 use gemm_dsl::cuda;
-use gemm_dsl::ir::{Access, Expr, Kernel, Layout, Space, Special, Stmt, VerifiedKernel};
+use gemm_dsl::ir::{Access, BufferLayout, Expr, Kernel, Space, Special, Stmt, VerifiedKernel};
 
 /// The thread that goes astray, in the first block.
 const ASTRAY: (i32, i32) = (37, 0);
@@ -80,7 +80,7 @@ fn planted(kernel: &VerifiedKernel, by: i32, picked: impl Fn(&Access) -> bool) -
                 number += 1;
             });
             let Some(buffer) = buffer else { break };
-            let is_pointed = matches!(changed.buffers[buffer].layout, Layout::Pointer { .. });
+            let is_pointed = matches!(changed.buffers[buffer].layout, BufferLayout::Pointer { .. });
             // What must be the same in all threads is not changed in one.
             if let Ok(kernel) = VerifiedKernel::new(changed) {
                 all.push(Planted { kernel, stmt, buffer, is_pointed });

@@ -39,7 +39,7 @@ pub(super) fn run(plain: &Plain, steps: &[Step]) -> Result<(Vec<Vec<u64>>, Count
                 global += 1;
                 array
             }
-            Space::Shared => k.shared(&name, elem, [len.into()], Layout::row_major(1), ""),
+            Space::Shared => k.shared(&name, elem, [len.into()], BufferLayout::row_major(1), ""),
             // Row by row: the strides of an array of registers are more than 1.
             Space::Register => {
                 k.registers(&name, elem, [(vectors as i32).into(), (lanes as i32).into()], "")

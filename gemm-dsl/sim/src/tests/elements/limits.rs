@@ -2,7 +2,7 @@
 
 use super::*;
 use gemm_dsl::ir::contract::Source;
-use gemm_dsl::ir::{Intrinsic, Layout, Ty};
+use gemm_dsl::ir::{BufferLayout, Intrinsic, Ty};
 
 const SPACES: [Space; 3] = [Space::Global, Space::Shared, Space::Register];
 
@@ -41,7 +41,7 @@ impl Attempt {
         let array = match self.space {
             Space::Global if self.writes => output,
             Space::Global => input,
-            Space::Shared => k.shared("x", self.elem, [len.into()], Layout::row_major(1), ""),
+            Space::Shared => k.shared("x", self.elem, [len.into()], BufferLayout::row_major(1), ""),
             Space::Register => k.registers("x", self.elem, [len.into()], ""),
         };
         if self.space != Space::Global {

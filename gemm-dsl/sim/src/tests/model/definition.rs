@@ -16,7 +16,7 @@ use super::interleave::{Event, What};
 use super::program::{Place, Program};
 use crate::mask::{WARP, lanes_of, turns};
 use crate::observe::AccessKind;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;
 
 /// What is remembered of a thread.
@@ -39,7 +39,7 @@ pub(super) struct Definition {
     /// Of each block and barrier with a name, what has arrived.
     named: BTreeMap<(u32, u32), Vec<usize>>,
     /// Whether there are atomics: without them a fence lets nobody know anything.
-    is_traced: bool,
+    synchronising: bool,
 }
 
 /// The threads of a warp's lanes.
@@ -53,8 +53,8 @@ impl Definition {
             (0..).zip(warps).flat_map(move |(warp, &lanes)| threads(b, warp, lanes))
         });
         let doers = warps.map(|thread| (thread, Doer::default())).collect();
-        let is_traced = program.has_atomics();
-        Self { graph: Graph::default(), doers, named: BTreeMap::new(), is_traced }
+        let synchronising = program.has_atomics();
+        Self { graph: Graph::default(), doers, named: BTreeMap::new(), synchronising }
     }
 
     fn doer(&mut self, thread: Thread) -> &mut Doer {
@@ -164,7 +164,7 @@ impl Definition {
         let found = doer.atomics.iter().flat_map(|&atomic| self.left_for(atomic, scope));
         let after: Vec<usize> = found.chain(doer.last).collect();
         let node = self.graph.add(thread, &after, None);
-        if self.is_traced {
+        if self.synchronising {
             self.tell(thread);
         }
         let doer = self.doer(thread);
@@ -207,17 +207,17 @@ impl Definition {
     }
 
     /// A thread's last access is an atomic of this order.
-    fn atomic(&mut self, thread: Thread, order: Order, scope: Scope, wrote: bool) {
+    fn atomic(&mut self, thread: Thread, order: MemoryOrder, scope: Scope, wrote: bool) {
         let Some(node) = self.last(thread) else { return };
         let mut end = node;
-        if matches!(order, Order::Acquire | Order::AcqRel) {
+        if matches!(order, MemoryOrder::Acquire | MemoryOrder::AcqRel) {
             let mut after = self.left_for(node, scope);
             after.push(node);
             end = self.graph.add(thread, &after, None);
             self.doer(thread).last = Some(end);
         }
         // What it has acquired itself it releases too.
-        let releases = wrote && matches!(order, Order::Release | Order::AcqRel);
+        let releases = wrote && matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel);
         if releases {
             self.tell(thread);
         }

@@ -6,7 +6,7 @@
 
 use super::program::{Action, Item, Place, Program, is_global};
 use crate::mask::lanes_of;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 
 /// Random numbers: Steele, Lea and Flood's SplitMix.
 pub(in crate::tests) struct Random(pub(in crate::tests) u64);
@@ -116,10 +116,10 @@ impl Generator<'_> {
             66..72 if atomics => self.fence(warp, lanes),
             72..85 if atomics => {
                 self.access(warp, lanes, false);
-                self.half(warp, lanes, [Order::Release, Order::AcqRel], false);
+                self.half(warp, lanes, [MemoryOrder::Release, MemoryOrder::AcqRel], false);
             }
             _ if atomics => {
-                self.half(warp, lanes, [Order::Acquire, Order::AcqRel], true);
+                self.half(warp, lanes, [MemoryOrder::Acquire, MemoryOrder::AcqRel], true);
                 let guarded = self.random.percent(80);
                 self.access(warp, lanes, guarded);
             }
@@ -155,7 +155,7 @@ impl Generator<'_> {
         if self.random.percent(70) { Scope::Device } else { Scope::Block }
     }
 
-    fn atomic_of(&mut self, warp: u32, lanes: u32, order: Order) {
+    fn atomic_of(&mut self, warp: u32, lanes: u32, order: MemoryOrder) {
         let (array, first) = self.random.of(&self.words.flags);
         let stride = if self.random.percent(8) { 1 } else { 0 };
         let place = Place { array, first, stride, vector: false };
@@ -168,23 +168,25 @@ impl Generator<'_> {
     }
 
     fn atomic(&mut self, warp: u32, lanes: u32) {
-        let orders = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+        let orders =
+            [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel];
         let order = self.random.of(&orders);
         self.atomic_of(warp, lanes, order);
     }
 
     fn fence(&mut self, warp: u32, lanes: u32) {
-        let (order, scope) = (self.random.of(&[Order::AcqRel, Order::SeqCst]), self.scope());
+        let (order, scope) =
+            (self.random.of(&[MemoryOrder::AcqRel, MemoryOrder::SeqCst]), self.scope());
         self.act(warp, lanes, Action::Fence(order, scope));
     }
 
     /// One half of a message: an atomic with one of these orders, or a relaxed one with a fence.
-    fn half(&mut self, warp: u32, lanes: u32, orders: [Order; 2], fence_last: bool) {
+    fn half(&mut self, warp: u32, lanes: u32, orders: [MemoryOrder; 2], fence_last: bool) {
         let fenced = self.random.percent(40);
         if fenced && !fence_last {
             self.fence(warp, lanes);
         }
-        let order = if fenced { Order::Relaxed } else { self.random.of(&orders) };
+        let order = if fenced { MemoryOrder::Relaxed } else { self.random.of(&orders) };
         self.atomic_of(warp, lanes, order);
         if fenced && fence_last {
             self.fence(warp, lanes);

@@ -3,7 +3,7 @@
 use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
 use crate::mask::{WARP, lanes_of, turns};
 use crate::observe::AccessKind;
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 
 /// What happens in a step: the accesses of some lanes of a warp, or how threads synchronise.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) enum What {
         warp: u32,
         lanes: u32,
         place: Place,
-        order: Order,
+        order: MemoryOrder,
         scope: Scope,
         /// The lanes that have written.
         wrote: u32,

@@ -4,8 +4,8 @@ use super::program::{ARRAYS, Action, Item, LEN, Place, Program, is_global};
 use crate::mask::{WARP, lanes_of};
 use crate::{Buffer, BufferArg};
 use gemm_dsl::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Operand, Order, Scope,
-    Special, Stmt, Var, VerifiedKernel,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
+    Operand, Scope, Special, Stmt, Var, VerifiedKernel,
 };
 
 /// The kernel of a program. Its buffers are the arrays, and one more that nobody writes.
@@ -13,7 +13,7 @@ pub(super) fn kernel(program: &Program) -> VerifiedKernel {
     let mut k = KernelBuilder::new("tiny");
     let arrays = ARRAYS.into_iter().enumerate().map(|(i, name)| match is_global(i) {
         true => global(&mut k, name, Operand::Temp(i)),
-        false => k.shared(name, Elem::I32, [(LEN as i32).into()], Layout::row_major(1), ""),
+        false => k.shared(name, Elem::I32, [(LEN as i32).into()], BufferLayout::row_major(1), ""),
     });
     let arrays: Vec<BufferId> = arrays.collect();
     // What they hold at the end depends on the interleaving.
@@ -115,7 +115,14 @@ impl Text {
         }
     }
 
-    fn atomic(&self, k: &mut KernelBuilder, op: AtomicOp, on: Place, order: Order, scope: Scope) {
+    fn atomic(
+        &self,
+        k: &mut KernelBuilder,
+        op: AtomicOp,
+        on: Place,
+        order: MemoryOrder,
+        scope: Scope,
+    ) {
         let old = k.atomic("old", op, self.access(on), 1, order, scope);
         k.assign(self.found, old);
     }

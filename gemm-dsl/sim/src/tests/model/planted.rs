@@ -1,7 +1,7 @@
 //! Programs that are too rare to be found by chance.
 
 use super::program::{Action, Item, Place, Program};
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 
 fn place(array: usize, first: u32) -> Place {
     Place { array, first, stride: 0, vector: false }
@@ -11,7 +11,7 @@ fn act(lane: u32, guarded: bool, action: Action) -> Item {
     Item::Act { warp: 0, lanes: 1 << lane, guarded, action }
 }
 
-fn atomic(lane: u32, word: u32, order: Order, scope: Scope) -> Item {
+fn atomic(lane: u32, word: u32, order: MemoryOrder, scope: Scope) -> Item {
     act(lane, false, Action::Atomic(place(3, word), order, scope))
 }
 
@@ -28,18 +28,18 @@ pub(super) fn planted() -> [Program; 2] {
     let (write, read) = (Action::Write(data), Action::Read(data));
     let relaxed = |lane| {
         [
-            atomic(lane, 1, Order::Acquire, Scope::Device),
-            atomic(lane, 0, Order::Relaxed, Scope::Block),
+            atomic(lane, 1, MemoryOrder::Acquire, Scope::Device),
+            atomic(lane, 0, MemoryOrder::Relaxed, Scope::Block),
         ]
     };
-    let read = |lane| [atomic(lane, 0, Order::Acquire, Scope::Device), act(lane, true, read)];
+    let read = |lane| [atomic(lane, 0, MemoryOrder::Acquire, Scope::Device), act(lane, true, read)];
     let left_by_another_block = program(
         [1, 0b11],
         [
             vec![
                 act(0, false, write),
-                atomic(0, 0, Order::Release, Scope::Device),
-                atomic(0, 1, Order::Release, Scope::Device),
+                atomic(0, 0, MemoryOrder::Release, Scope::Device),
+                atomic(0, 1, MemoryOrder::Release, Scope::Device),
             ],
             [relaxed(0), read(1)].concat(),
         ],
@@ -48,11 +48,11 @@ pub(super) fn planted() -> [Program; 2] {
         [1, 0b111],
         [
             vec![
-                atomic(0, 0, Order::Relaxed, Scope::Device),
-                atomic(0, 1, Order::Release, Scope::Device),
+                atomic(0, 0, MemoryOrder::Relaxed, Scope::Device),
+                atomic(0, 1, MemoryOrder::Release, Scope::Device),
             ],
             [
-                vec![act(2, false, write), atomic(2, 0, Order::Release, Scope::Device)],
+                vec![act(2, false, write), atomic(2, 0, MemoryOrder::Release, Scope::Device)],
                 relaxed(0).into(),
                 read(1).into(),
             ]

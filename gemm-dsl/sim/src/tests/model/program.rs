@@ -1,7 +1,7 @@
 //! Tiny programs: what a few threads of a few warps do to a few words.
 
 use crate::mask::{WARP, lanes_of};
-use gemm_dsl::ir::{Order, Scope};
+use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -43,16 +43,16 @@ pub(super) enum Action {
     Read(Place),
     Write(Place),
     /// Adds 1.
-    Atomic(Place, Order, Scope),
+    Atomic(Place, MemoryOrder, Scope),
     /// Puts 1 where 0 is.
-    Swap(Place, Order, Scope),
+    Swap(Place, MemoryOrder, Scope),
     Copy {
         target: Place,
         source: Place,
     },
     Commit,
     Wait(u32),
-    Fence(Order, Scope),
+    Fence(MemoryOrder, Scope),
 }
 
 /// A statement of a block.

@@ -2,50 +2,50 @@
 
 use super::{breaks, kernel, rule};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, MbarrierId,
-    MbarrierRef, Operand, Order, Scope, Stmt, TensorCopy, TensorMap, TensorSwizzle, VerifiedKernel,
-    Wgmma,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MbarrierId,
+    MbarrierRef, MemoryOrder, Operand, Scope, Stmt, TensorCopy, TensorMap, TensorSwizzle,
+    VerifiedKernel, Wgmma,
 };
 use crate::target::tensor_core::Format;
 
 /// A kernel of so many threads that does so.
 fn doing(threads: u32, body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
-    kernel(Elem::F32, |k, _, _| {
+    kernel(Elem::F32, |b, _, _| {
         let grid = [const { Expr::U64(1) }; 3];
-        k.geometry(Geometry { block: (threads, 1), grid, blocks_per_sm: 1 });
-        body(k);
+        b.geometry(Geometry { block: (threads, 1), grid, blocks_per_sm: 1 });
+        body(b);
     })
 }
 
 /// A kernel with a barrier that does so.
 fn at_barrier(body: impl FnOnce(&mut KernelBuilder, MbarrierId)) -> KernelBuilder {
-    doing(32, |k| {
-        let barriers = k.mbarriers("full", 2, "");
-        body(k, barriers);
+    doing(32, |b| {
+        let barriers = b.mbarriers("full", 2, "");
+        body(b, barriers);
     })
 }
 
 #[test]
 fn a_barrier_in_shared_memory_has_a_number_of_arrivals() {
-    let init = |count: Expr| at_barrier(|k, of| k.mbarrier_init(of, 1, count));
+    let init = |count: Expr| at_barrier(|b, of| b.mbarrier_init(of, 1, count));
     for count in [1, (1 << 20) - 1] {
         assert_eq!(rule(init(count.into())), Ok(()));
     }
     breaks(init(0.into()), "a barrier of 0 arrivals");
     breaks(init((1 << 20).into()), "a barrier of 1048576 arrivals");
     breaks(init(Expr::U64(1)), "a count that is no I32");
-    breaks(at_barrier(|k, of| k.mbarrier_wait(of, 0, Expr::U64(0))), "a parity that is no I32");
+    breaks(at_barrier(|b, of| b.mbarrier_wait(of, 0, Expr::U64(0))), "a parity that is no I32");
     breaks(
-        at_barrier(|k, of| k.mbarrier_arrive_expect(of, 0, Expr::U64(0))),
+        at_barrier(|b, of| b.mbarrier_arrive_expect(of, 0, Expr::U64(0))),
         "bytes that are no I32",
     );
-    breaks(at_barrier(|k, of| k.mbarrier_arrive(of, Expr::F32(0.0))), "which of full");
-    breaks(at_barrier(|k, _| k.mbarrier_arrive(MbarrierId { id: 1 }, 0)), "unknown barriers");
+    breaks(at_barrier(|b, of| b.mbarrier_arrive(of, Expr::F32(0.0))), "which of full");
+    breaks(at_barrier(|b, _| b.mbarrier_arrive(MbarrierId { id: 1 }, 0)), "unknown barriers");
     for (count, says) in [(0, "0 barriers many"), (5000, "5000 barriers many")] {
-        breaks(doing(32, |k| _ = k.mbarriers("many", count, "")), says);
+        breaks(doing(32, |b| _ = b.mbarriers("many", count, "")), says);
     }
-    breaks(at_barrier(|k, _| _ = k.mbarriers("full", 1, "")), "`full` is declared twice");
-    let kernel = at_barrier(|k, of| k.mbarrier_arrive(of, 0)).finish().expect("a sound kernel");
+    breaks(at_barrier(|b, _| _ = b.mbarriers("full", 1, "")), "`full` is declared twice");
+    let kernel = at_barrier(|b, of| b.mbarrier_arrive(of, 0)).finish().expect("a sound kernel");
     assert_eq!((kernel.shared_bytes(), kernel.min_arch()), (16, 90));
     assert!(!kernel.contract().is_specific());
 }
@@ -79,22 +79,22 @@ impl Default for Boxed {
 
 impl Boxed {
     fn kernel(self, more: impl FnOnce(&mut KernelBuilder, [BufferId; 2])) -> KernelBuilder {
-        doing(32, |k| {
+        doing(32, |b| {
             let map = TensorMap { tile: self.tile.clone(), swizzle: self.swizzle };
-            let from = k.tensor_map("g", self.elem, self.operand, map);
+            let from = b.tensor_map("g", self.elem, self.operand, map);
             let rank = self.tile.len().clamp(1, 3);
             let dims = [Expr::I32(4), 64.into(), 256.into()];
             let strides = [Expr::I32(64 * 256), 256.into(), 1.into()];
-            k.shape(from, dims[3 - rank..].to_vec(), strides[3 - rank..].to_vec());
+            b.shape(from, dims[3 - rank..].to_vec(), strides[3 - rank..].to_vec());
             let swizzle = self.lies.and_then(|swizzle| swizzle.layout(self.to));
             let order = (0..self.dims.len()).collect();
-            let layout = Layout::Array { order, pad: self.pad.into(), swizzle };
+            let layout = BufferLayout::Array { order, pad: self.pad.into(), swizzle };
             let dims: Vec<Expr> = self.dims.iter().map(|dim| Expr::I32(*dim)).collect();
-            let to = k.shared("s", self.to, dims, layout, "");
-            let barriers = k.mbarriers("full", 1, "");
+            let to = b.shared("s", self.to, dims, layout, "");
+            let barriers = b.mbarriers("full", 1, "");
             let first = Access::new(to, vec![0.into(); self.dims.len()]);
-            k.tensor_copy(from, vec![0.into(); rank], first, (barriers, 0.into()));
-            more(k, [from, to]);
+            b.tensor_copy(from, vec![0.into(); rank], first, (barriers, 0.into()));
+            more(b, [from, to]);
         })
     }
 
@@ -130,8 +130,8 @@ fn a_box_fits_its_map_and_where_it_goes() {
     Boxed { pad: 64, ..Boxed::default() }.breaks("no box fits how s lies");
     Boxed { to: Elem::F16, ..Boxed::default() }.breaks("of another type");
     Boxed { operand: Operand::Output(1), ..Boxed::default() }.breaks("g is read by a tensor map");
-    let accessed = Boxed::default().kernel(|k, [from, _]| {
-        _ = k.let_("x", Access::new(from, [0.into(), 0.into()]).load());
+    let accessed = Boxed::default().kernel(|b, [from, _]| {
+        _ = b.let_("x", Access::new(from, [0.into(), 0.into()]).load());
     });
     breaks(accessed, "g is accessed, of which there is a tensor map only");
     let integers = Boxed {
@@ -141,14 +141,14 @@ fn a_box_fits_its_map_and_where_it_goes() {
         tile: vec![8, 32],
         ..Boxed::default()
     };
-    let atomic = integers.kernel(|k, [_, to]| {
+    let atomic = integers.kernel(|b, [_, to]| {
         let word = Access::new(to, [0.into(), 0.into()]);
-        k.atomic_only(AtomicOp::Add, word, 1, Order::Relaxed, Scope::Block);
+        b.atomic_only(AtomicOp::Add, word, 1, MemoryOrder::Relaxed, Scope::Block);
     });
     breaks(atomic, "an atomic on shared memory that asynchronous units access");
-    let unmapped = Boxed::default().kernel(|k, [_, to]| {
+    let unmapped = Boxed::default().kernel(|b, [_, to]| {
         let (barriers, index) = (MbarrierId { id: 0 }, Expr::I32(0));
-        k.push(Stmt::TensorCopy(TensorCopy {
+        b.push(Stmt::TensorCopy(TensorCopy {
             from: to,
             at: Vec::new(),
             to: Access::new(to, vec![0.into(); 3]),
@@ -165,27 +165,27 @@ fn multiplied(
     (elem, row): (Elem, i32),
     change: impl FnOnce(&mut Wgmma),
 ) -> KernelBuilder {
-    doing(threads, |k| {
-        let layout = || Layout::Array {
+    doing(threads, |b| {
+        let layout = || BufferLayout::Array {
             order: vec![0, 1],
             pad: 0.into(),
             swizzle: TensorSwizzle::Bytes128.layout(elem),
         };
         let mut tile = |name: &str| {
-            let tile = k.shared(name, elem, [64.into(), row.into()], layout(), "");
+            let tile = b.shared(name, elem, [64.into(), row.into()], layout(), "");
             Access::new(tile, [0.into(), 0.into()])
         };
-        let (a, b) = (tile("a"), tile("b"));
-        let acc = k.zeroed_registers("acc", Elem::F32, [32.into()], "");
+        let (first, second) = (tile("a"), tile("b"));
+        let acc = b.zeroed_registers("acc", Elem::F32, [32.into()], "");
         let d = Access::new(acc, [0.into()]);
         let accumulate = Expr::from(1).lt(2);
         let (format, columns) = (Format::Bf16, 64);
-        let mut wgmma = Wgmma { format, columns, d, a, b, accumulate };
+        let mut wgmma = Wgmma { format, columns, d, a: first, b: second, accumulate };
         change(&mut wgmma);
-        k.wgmma_fence([acc]);
-        k.wgmma(wgmma);
-        k.wgmma_commit();
-        k.wgmma_wait(0, [acc]);
+        b.wgmma_fence([acc]);
+        b.wgmma(wgmma);
+        b.wgmma_commit();
+        b.wgmma_wait(0, [acc]);
     })
 }
 
@@ -209,27 +209,27 @@ fn a_matrix_instruction_of_a_warpgroup_has_tiles_that_a_descriptor_can_say() {
 
 #[test]
 fn limits_of_registers_and_groups_in_flight() {
-    let limit = |registers| doing(128, |k| k.more_registers(registers));
+    let limit = |registers| doing(128, |b| b.more_registers(registers));
     for registers in [24, 232, 256] {
         assert_eq!(rule(limit(registers)), Ok(()));
     }
     for registers in [16, 28, 264] {
         breaks(limit(registers), &format!("a limit of {registers} registers"));
     }
-    breaks(doing(96, |k| k.fewer_registers(24)), "a warpgroup that is not whole");
-    assert_eq!(rule(doing(128, |k| k.wgmma_wait(7, []))), Ok(()));
-    breaks(doing(128, |k| k.wgmma_wait(8, [])), "8 groups in flight");
-    let not_sums = doing(128, |k| {
-        let words = k.registers("words", Elem::U32, [4.into()], "");
-        k.wgmma_fence([words]);
+    breaks(doing(96, |b| b.fewer_registers(24)), "a warpgroup that is not whole");
+    assert_eq!(rule(doing(128, |b| b.wgmma_wait(7, []))), Ok(()));
+    breaks(doing(128, |b| b.wgmma_wait(8, [])), "8 groups in flight");
+    let not_sums = doing(128, |b| {
+        let words = b.registers("words", Elem::U32, [4.into()], "");
+        b.wgmma_fence([words]);
     });
     breaks(not_sums, "words holds no accumulators");
-    let gone = doing(128, |k| {
+    let gone = doing(128, |b| {
         let mut acc = None;
-        k.if_(Expr::from(1).lt(2), |k| {
-            acc = Some(k.registers("acc", Elem::F32, [4.into()], ""));
+        b.if_(Expr::from(1).lt(2), |b| {
+            acc = Some(b.registers("acc", Elem::F32, [4.into()], ""));
         });
-        k.wgmma_fence(acc);
+        b.wgmma_fence(acc);
     });
     breaks(gone, "acc out of scope");
 }

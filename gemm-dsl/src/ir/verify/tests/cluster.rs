@@ -2,40 +2,40 @@
 
 use super::{at, breaks, kernel, rule};
 use crate::ir::{
-    Access, AtomicOp, BufferId, Elem, Expr, KernelBuilder, Layout, MbarrierId, Operand, Order,
-    Scope, Special, Stmt, TensorMap, TensorSwizzle,
+    Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, KernelBuilder, MbarrierId, MemoryOrder,
+    Operand, Scope, Special, Stmt, TensorMap, TensorSwizzle,
 };
 
 /// A kernel of clusters of so many blocks that does so.
 fn of(blocks: u32, body: impl FnOnce(&mut KernelBuilder, BufferId)) -> KernelBuilder {
-    kernel(Elem::I32, |k, _, output| {
-        k.cluster(blocks);
-        body(k, output);
+    kernel(Elem::I32, |b, _, output| {
+        b.cluster(blocks);
+        body(b, output);
     })
 }
 
 /// A kernel that has a box brought to blocks.
 fn bringing(cluster: u32, blocks: Option<Expr>) -> KernelBuilder {
-    of(cluster, |k, _| {
+    of(cluster, |b, _| {
         let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::None };
-        let from = k.tensor_map("from", Elem::I32, Operand::Input(1), map);
-        k.shape(from, [64.into(), 64.into()], [64.into(), 1.into()]);
-        let to = k.shared("to", Elem::I32, [8.into(), 32.into()], Layout::row_major(2), "");
-        let barriers = k.mbarriers("full", 1, "");
+        let from = b.tensor_map("from", Elem::I32, Operand::Input(1), map);
+        b.shape(from, [64.into(), 64.into()], [64.into(), 1.into()]);
+        let to = b.shared("to", Elem::I32, [8.into(), 32.into()], BufferLayout::row_major(2), "");
+        let barriers = b.mbarriers("full", 1, "");
         let (at, to) = ([0.into(), 0.into()], Access::new(to, [0.into(), 0.into()]));
         let barrier = (barriers, Expr::I32(0));
         match blocks {
-            Some(blocks) => k.tensor_multicast(from, at, to, barrier, blocks),
-            None => k.tensor_copy(from, at, to, barrier),
+            Some(blocks) => b.tensor_multicast(from, at, to, barrier, blocks),
+            None => b.tensor_copy(from, at, to, barrier),
         }
     })
 }
 
 /// A kernel that arrives at a barrier of a block.
 fn arriving(cluster: u32, block: impl Into<Expr>) -> KernelBuilder {
-    of(cluster, |k, _| {
-        let barriers = k.mbarriers("full", 1, "");
-        k.mbarrier_arrive_remote(barriers, 0, block);
+    of(cluster, |b, _| {
+        let barriers = b.mbarriers("full", 1, "");
+        b.mbarrier_arrive_remote(barriers, 0, block);
     })
 }
 
@@ -54,8 +54,8 @@ fn a_cluster_has_one_to_eight_blocks() {
 
 #[test]
 fn what_is_for_clusters_is_in_kernels_with_clusters() {
-    let rank = |blocks| of(blocks, |k, out| k.store(at(out, 0), Special::ClusterRank));
-    let barrier = |blocks| of(blocks, |k, _| k.cluster_barrier());
+    let rank = |blocks| of(blocks, |b, out| b.store(at(out, 0), Special::ClusterRank));
+    let barrier = |blocks| of(blocks, |b, _| b.cluster_barrier());
     let kernels = |blocks| {
         let brings = bringing(blocks, Some(1.into()));
         [rank(blocks), barrier(blocks), arriving(blocks, 0), brings]
@@ -74,18 +74,20 @@ fn what_is_for_clusters_is_in_kernels_with_clusters() {
 fn blocks_of_a_cluster_have_numbers() {
     breaks(arriving(2, Expr::U64(1)), "a block of the cluster that is no I32");
     breaks(bringing(2, Some(Expr::U64(1))), "blocks of a multicast that are no I32");
-    let unknown = |k: &mut KernelBuilder, _| k.mbarrier_arrive_remote(MbarrierId { id: 1 }, 0, 1);
+    let unknown = |b: &mut KernelBuilder, _| b.mbarrier_arrive_remote(MbarrierId { id: 1 }, 0, 1);
     breaks(of(2, unknown), "unknown barriers");
 }
 
 #[test]
 fn a_cluster_is_a_scope_of_barriers_alone() {
-    breaks(of(2, |k, _| k.fence(Order::AcqRel, Scope::Cluster)), "a fence of a cluster");
+    breaks(of(2, |b, _| b.fence(MemoryOrder::AcqRel, Scope::Cluster)), "a fence of a cluster");
     let atomic = |cluster, scope| {
-        of(cluster, |k, out| k.atomic_only(AtomicOp::Add, at(out, 0), 1, Order::Relaxed, scope))
+        of(cluster, |b, out| {
+            b.atomic_only(AtomicOp::Add, at(out, 0), 1, MemoryOrder::Relaxed, scope)
+        })
     };
     breaks(atomic(1, Scope::Cluster), "an atomic of a cluster");
     breaks(atomic(2, Scope::Device), "an atomic in a kernel of clusters");
     assert_eq!(rule(atomic(1, Scope::Device)), Ok(()));
-    breaks(of(1, |k, _| k.push(Stmt::Barrier(Scope::Cluster))), "in a kernel without clusters");
+    breaks(of(1, |b, _| b.push(Stmt::Barrier(Scope::Cluster))), "in a kernel without clusters");
 }

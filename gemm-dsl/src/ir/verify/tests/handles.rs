@@ -9,19 +9,19 @@ fn a_buffer_of_another_kernel_is_told() {
     let foreign =
         (0..3).map(|i| other.global(&format!("x{i}"), Elem::F32, Operand::Temp(i))).last();
     let foreign = foreign.expect("three of them");
-    breaks(kernel(Elem::F32, |k, _, _| k.unordered(foreign)), "buffer 2 of another kernel");
-    let shaped = kernel(Elem::F32, |k, _, _| k.shape(foreign, [4.into()], [1.into()]));
+    breaks(kernel(Elem::F32, |b, _, _| b.unordered(foreign)), "buffer 2 of another kernel");
+    let shaped = kernel(Elem::F32, |b, _, _| b.shape(foreign, [4.into()], [1.into()]));
     breaks(shaped, "buffer 2 of another kernel");
-    assert_eq!(rule(kernel(Elem::F32, |k, _, output| k.unordered(output))), Ok(()));
+    assert_eq!(rule(kernel(Elem::F32, |b, _, output| b.unordered(output))), Ok(()));
 }
 
 /// The message is for whoever reads it: who has built the kernel, or who has only written a spec.
 #[test]
 fn a_broken_rule_says_whose_it_is() {
     let named = |name: &str| {
-        kernel(Elem::F32, |k, input, output| {
-            let value = k.let_(name, at(input, 0).load());
-            k.store(at(output, 0), value);
+        kernel(Elem::F32, |b, input, output| {
+            let value = b.let_(name, at(input, 0).load());
+            b.store(at(output, 0), value);
         })
     };
     assert_eq!(rule(named("value")), Ok(()));

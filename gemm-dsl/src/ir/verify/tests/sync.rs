@@ -2,22 +2,22 @@
 
 use super::{at, breaks, kernel, rule};
 use crate::ir::{
-    Access, Atomic, AtomicOp, BufferId, Elem, Expr, Geometry, KernelBuilder, Layout, Order, Scope,
-    Stmt, Ty, Var, VerifiedKernel,
+    Access, Atomic, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder,
+    MemoryOrder, Scope, Stmt, Ty, Var, VerifiedKernel,
 };
 
 /// A kernel of 64 threads that does so.
 fn doing(body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {
-    kernel(Elem::F32, |k, _, _| {
+    kernel(Elem::F32, |b, _, _| {
         let grid = [const { Expr::U64(1) }; 3];
-        k.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
-        body(k);
+        b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
+        body(b);
     })
 }
 
 #[test]
 fn a_named_barrier_has_an_id_and_one_number_of_whole_warps() {
-    let barrier = |id, threads| doing(|k| k.named_barrier(id, threads));
+    let barrier = |id, threads| doing(|b| b.named_barrier(id, threads));
     for (id, threads) in [(1, 32), (15, 64)] {
         assert_eq!(rule(barrier(id, threads)), Ok(()));
     }
@@ -28,22 +28,22 @@ fn a_named_barrier_has_an_id_and_one_number_of_whole_warps() {
     breaks(barrier(1, 96), "barrier 1 of 96 threads in a block of 64");
     // A warp that is not full counts as one that is.
     let partial = |threads| {
-        doing(|k| {
-            k.geometry(Geometry {
+        doing(|b| {
+            b.geometry(Geometry {
                 block: (80, 1),
                 grid: [const { Expr::U64(1) }; 3],
                 blocks_per_sm: 1,
             });
-            k.named_barrier(1, threads);
+            b.named_barrier(1, threads);
         })
     };
     assert_eq!(rule(partial(96)), Ok(()));
     breaks(partial(128), "barrier 1 of 128 threads in a block of 80");
     let two = |other| {
-        doing(|k| {
-            k.named_barrier(1, 64);
-            k.named_barrier(2, 32);
-            k.if_(Expr::from(1).lt(2), |k| k.named_arrive(1, other));
+        doing(|b| {
+            b.named_barrier(1, 64);
+            b.named_barrier(2, 32);
+            b.if_(Expr::from(1).lt(2), |b| b.named_arrive(1, other));
         })
     };
     assert_eq!(rule(two(64)), Ok(()));
@@ -53,32 +53,32 @@ fn a_named_barrier_has_an_id_and_one_number_of_whole_warps() {
 #[test]
 fn a_barrier_is_of_a_warp_or_a_block() {
     for scope in [Scope::Warp, Scope::Block] {
-        assert_eq!(rule(doing(|k| k.push(Stmt::Barrier(scope)))), Ok(()));
+        assert_eq!(rule(doing(|b| b.push(Stmt::Barrier(scope)))), Ok(()));
     }
-    breaks(doing(|k| k.push(Stmt::Barrier(Scope::Device))), "a barrier of all blocks");
+    breaks(doing(|b| b.push(Stmt::Barrier(Scope::Device))), "a barrier of all blocks");
 }
 
 #[test]
 fn a_fence_orders_both_ways_and_speaks_to_a_block_or_to_all() {
-    for order in [Order::AcqRel, Order::SeqCst] {
+    for order in [MemoryOrder::AcqRel, MemoryOrder::SeqCst] {
         for scope in [Scope::Block, Scope::Device] {
-            assert_eq!(rule(doing(|k| k.fence(order, scope))), Ok(()));
+            assert_eq!(rule(doing(|b| b.fence(order, scope))), Ok(()));
         }
-        breaks(doing(|k| k.fence(order, Scope::Warp)), "a fence of a warp");
+        breaks(doing(|b| b.fence(order, Scope::Warp)), "a fence of a warp");
     }
-    for order in [Order::Relaxed, Order::Acquire, Order::Release] {
-        breaks(doing(|k| k.fence(order, Scope::Device)), "a fence that is ");
+    for order in [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release] {
+        breaks(doing(|b| b.fence(order, Scope::Device)), "a fence that is ");
     }
 }
 
 /// A kernel whose body is an atomic on the first word of its output.
 fn atomic(elem: Elem, op: AtomicOp, change: impl FnOnce(&mut Atomic)) -> KernelBuilder {
-    kernel(elem, |k, _, output| {
-        let (order, scope) = (Order::Relaxed, Scope::Device);
+    kernel(elem, |b, _, output| {
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
         let value = at(output, 1).load();
         let mut atomic = Atomic { old: None, op, target: at(output, 0), value, order, scope };
         change(&mut atomic);
-        k.push(Stmt::Atomic(atomic));
+        b.push(Stmt::Atomic(atomic));
     })
 }
 
@@ -100,10 +100,10 @@ fn an_atomic_suits_its_word() {
             }
         }
         // The number that is expected is the word's own.
-        let swaps = kernel(elem, |k, _, output| {
+        let swaps = kernel(elem, |b, _, output| {
             let op = swap(at(output, 2).load());
             let value = at(output, 1).load();
-            k.atomic_only(op, at(output, 0), value, Order::Acquire, Scope::Block);
+            b.atomic_only(op, at(output, 0), value, MemoryOrder::Acquire, Scope::Block);
         });
         match moved {
             true => assert_eq!(rule(swaps), Ok(()), "{elem}"),
@@ -126,85 +126,87 @@ fn an_atomic_has_operands_of_its_word() {
 fn an_atomic_has_an_order_and_a_scope() {
     let with =
         |order, scope| atomic(Elem::I32, AtomicOp::Add, |a| (a.order, a.scope) = (order, scope));
-    for order in [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel] {
+    for order in
+        [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel]
+    {
         for scope in [Scope::Block, Scope::Device] {
             assert_eq!(rule(with(order, scope)), Ok(()));
         }
         breaks(with(order, Scope::Warp), "an atomic of a warp");
     }
-    breaks(with(Order::SeqCst, Scope::Device), "an atomic is no fence");
+    breaks(with(MemoryOrder::SeqCst, Scope::Device), "an atomic is no fence");
 }
 
 #[test]
 fn an_atomic_is_on_one_word_that_others_see() {
     let on = |place: fn(&mut KernelBuilder, BufferId, BufferId) -> Access| {
-        kernel(Elem::U64, |k, input, output| {
-            let target = place(k, input, output);
-            k.atomic_only(AtomicOp::Max, target, 1u64, Order::Release, Scope::Block);
+        kernel(Elem::U64, |b, input, output| {
+            let target = place(b, input, output);
+            b.atomic_only(AtomicOp::Max, target, 1u64, MemoryOrder::Release, Scope::Block);
         })
     };
     assert_eq!(rule(on(|_, _, output| at(output, 0))), Ok(()));
-    let shared = on(|k, _, _| {
-        let shared = k.shared("held", Elem::U64, [2.into()], Layout::row_major(1), "");
+    let shared = on(|b, _, _| {
+        let shared = b.shared("held", Elem::U64, [2.into()], BufferLayout::row_major(1), "");
         at(shared, 0)
     });
     assert_eq!(rule(shared), Ok(()));
     breaks(on(|_, input, _| at(input, 0)), "in0 is read-only");
     breaks(on(|_, _, output| at(output, 0).vector()), "an atomic on a vector of out");
-    breaks(on(|k, _, _| at(k.registers("r", Elem::U64, [2.into()], ""), 0)), "on registers r");
-    let pointer = on(|k, _, output| {
+    breaks(on(|b, _, _| at(b.registers("r", Elem::U64, [2.into()], ""), 0)), "on registers r");
+    let pointer = on(|b, _, output| {
         let no_dims: [Expr; 0] = [];
-        at(k.pointers("p", output, no_dims, ""), 0)
+        at(b.pointers("p", output, no_dims, ""), 0)
     });
     breaks(pointer, "p is read-only");
 }
 
 /// A kernel that adds to its output, with the word's former value, and goes on.
 fn adding(go_on: impl FnOnce(&mut KernelBuilder, Var, BufferId)) -> KernelBuilder {
-    kernel(Elem::U32, |k, _, output| {
-        let (one, order, scope) = (Expr::U32(1), Order::AcqRel, Scope::Device);
-        let old = k.atomic("old", AtomicOp::Add, at(output, 0), one, order, scope);
-        go_on(k, old, output);
+    kernel(Elem::U32, |b, _, output| {
+        let (one, order, scope) = (Expr::U32(1), MemoryOrder::AcqRel, Scope::Device);
+        let old = b.atomic("old", AtomicOp::Add, at(output, 0), one, order, scope);
+        go_on(b, old, output);
     })
 }
 
 #[test]
 fn the_former_value_is_an_immutable_variable_of_the_block() {
-    assert_eq!(rule(adding(|k, old, output| k.store(at(output, 1), old))), Ok(()));
-    breaks(adding(|k, old, _| k.assign(old, Expr::U32(1))), "old is not mutable");
-    breaks(adding(|k, _, _| _ = k.let_("old", 1)), "old is declared twice in a block");
-    let again = adding(|k, old, output| {
+    assert_eq!(rule(adding(|b, old, output| b.store(at(output, 1), old))), Ok(()));
+    breaks(adding(|b, old, _| b.assign(old, Expr::U32(1))), "old is not mutable");
+    breaks(adding(|b, _, _| _ = b.let_("old", 1)), "old is declared twice in a block");
+    let again = adding(|b, old, output| {
         let (op, target, value) = (AtomicOp::Exchange, at(output, 0), Expr::U32(1));
-        let (order, scope) = (Order::Relaxed, Scope::Device);
-        k.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
+        b.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
     });
     breaks(again, "old is declared twice");
     // Visible to the end of its block, and no further.
-    let outside = kernel(Elem::U32, |k, _, output| {
+    let outside = kernel(Elem::U32, |b, _, output| {
         let mut kept = None;
-        k.if_(at(output, 1).load().equals(Expr::U32(0)), |k| {
-            let (one, order, scope) = (Expr::U32(1), Order::AcqRel, Scope::Device);
-            kept = Some(k.atomic("old", AtomicOp::Add, at(output, 0), one, order, scope));
+        b.if_(at(output, 1).load().equals(Expr::U32(0)), |b| {
+            let (one, order, scope) = (Expr::U32(1), MemoryOrder::AcqRel, Scope::Device);
+            kept = Some(b.atomic("old", AtomicOp::Add, at(output, 0), one, order, scope));
         });
-        k.store(at(output, 1), kept.expect("declared"));
+        b.store(at(output, 1), kept.expect("declared"));
     });
     breaks(outside, "variable old is out of scope");
     // It has the type of the word, and is no operand of its own atomic.
     let typed = |ty: Ty| {
-        kernel(Elem::U32, |k, _, output| {
-            let old = Some(k.var("old", ty));
+        kernel(Elem::U32, |b, _, output| {
+            let old = Some(b.var("old", ty));
             let (op, target, value) = (AtomicOp::Add, at(output, 0), Expr::U32(1));
-            let (order, scope) = (Order::Relaxed, Scope::Device);
-            k.push(Stmt::Atomic(Atomic { old, op, target, value, order, scope }));
+            let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
+            b.push(Stmt::Atomic(Atomic { old, op, target, value, order, scope }));
         })
     };
     assert_eq!(rule(typed(Ty::U32)), Ok(()));
     breaks(typed(Ty::I32), "the type of old");
-    let own = kernel(Elem::U32, |k, _, output| {
-        let old = k.var("old", Ty::U32);
+    let own = kernel(Elem::U32, |b, _, output| {
+        let old = b.var("old", Ty::U32);
         let (op, target, value) = (AtomicOp::Add, at(output, 0), old.into());
-        let (order, scope) = (Order::Relaxed, Scope::Device);
-        k.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
+        let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
+        b.push(Stmt::Atomic(Atomic { old: Some(old), op, target, value, order, scope }));
     });
     breaks(own, "variable old is out of scope");
 }
@@ -213,16 +215,16 @@ fn the_former_value_is_an_immutable_variable_of_the_block() {
 fn blocks_speak_by_atomics_on_global_memory() {
     let finished = |k: KernelBuilder| k.finish().expect("a sound kernel");
     let (global, fence) =
-        (finished(adding(|_, _, _| ())), doing(|k| k.fence(Order::SeqCst, Scope::Device)));
-    let shared = finished(kernel(Elem::U32, |k, input, _| {
-        let shared = k.shared("held", Elem::U32, [2.into()], Layout::row_major(1), "");
+        (finished(adding(|_, _, _| ())), doing(|b| b.fence(MemoryOrder::SeqCst, Scope::Device)));
+    let shared = finished(kernel(Elem::U32, |b, input, _| {
+        let shared = b.shared("held", Elem::U32, [2.into()], BufferLayout::row_major(1), "");
         let value = at(input, 0).load();
-        k.atomic_only(AtomicOp::Add, at(shared, 0), value, Order::Relaxed, Scope::Device);
+        b.atomic_only(AtomicOp::Add, at(shared, 0), value, MemoryOrder::Relaxed, Scope::Device);
     }));
-    let inside = finished(kernel(Elem::U32, |k, input, output| {
-        k.if_(at(input, 0).load().equals(Expr::U32(0)), |k| {
+    let inside = finished(kernel(Elem::U32, |b, input, output| {
+        b.if_(at(input, 0).load().equals(Expr::U32(0)), |b| {
             let one = Expr::U32(1);
-            k.atomic_only(AtomicOp::Max, at(output, 0), one, Order::Relaxed, Scope::Device);
+            b.atomic_only(AtomicOp::Max, at(output, 0), one, MemoryOrder::Relaxed, Scope::Device);
         });
     }));
     let speak = [&global, &inside, &shared, &finished(fence)].map(|k| k.communicates());
@@ -238,9 +240,9 @@ fn blocks_speak_by_atomics_on_global_memory() {
 #[test]
 fn what_blocks_may_reorder_is_declared() {
     let declared = |shared: bool| {
-        kernel(Elem::I32, |k, _, out| {
-            let x = k.shared("x", Elem::I32, [1.into()], Layout::row_major(1), "");
-            k.unordered(if shared { x } else { out });
+        kernel(Elem::I32, |b, _, out| {
+            let x = b.shared("x", Elem::I32, [1.into()], BufferLayout::row_major(1), "");
+            b.unordered(if shared { x } else { out });
         })
     };
     let k = declared(false).finish().expect("a sound kernel");

@@ -14,15 +14,16 @@ pub(super) struct Arg {
 }
 
 impl Arg {
-    pub(super) fn new(k: &mut KernelBuilder, greatest: bool, types: Types) -> Self {
+    pub(super) fn new(b: &mut KernelBuilder, greatest: bool, types: Types) -> Self {
         let (value, index) = (Ty::Scalar(types.acc), Ty::Scalar(types.index));
         let word = if greatest { "greater" } else { "smaller" };
         let nan = if types.acc.is_float() { "; a NaN is beyond all numbers" } else { "" };
         let name = if greatest { "is_greater" } else { "is_smaller" };
         let meaning = format!("Whether a value is {word} than the best{nan}.");
-        let beyond = k.function(name, &[&meaning], &[("value", value), ("best", value)], |_, p| {
+        let beyond = b.function(name, &[&meaning], &[("value", value), ("best", value)], |_, p| {
             let (value, best) = (Expr::from(p[0]), Expr::from(p[1]));
-            let is = |a: Expr, b: Expr| if greatest { a.gt(b) } else { a.lt(b) };
+            let is =
+                |left: Expr, right: Expr| if greatest { left.gt(right) } else { left.lt(right) };
             if !types.acc.is_float() {
                 return is(value, best);
             }
@@ -32,7 +33,7 @@ impl Arg {
         });
         let meaning = "The same; of equal values that of the lower index.";
         let params = [("value", value), ("at", index), ("best", value), ("best_at", index)];
-        let wins = k.function("wins", &[meaning], &params, |_, p| {
+        let wins = b.function("wins", &[meaning], &params, |_, p| {
             let [value, at, best, best_at] = [p[0], p[1], p[2], p[3]].map(Expr::from);
             let less = beyond.apply([best.clone(), value.clone()]);
             beyond.apply([value, best]).or(less.negated().and(at.lt(best_at)))
@@ -46,22 +47,27 @@ impl Arg {
 
     /// The thread's first element has the index to begin with: the first of elements that are all as small
     /// as can be wins too.
-    pub(super) fn begin(&self, k: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
-        k.if_(is_there, |k| at.set(k, first.cast(at.elem())));
+    pub(super) fn begin(&self, b: &mut KernelBuilder, at: &Cell, is_there: Expr, first: Expr) {
+        b.if_(is_there, |b| at.set(b, first.cast(at.elem())));
     }
 
-    pub(super) fn absorb(&self, k: &mut KernelBuilder, kept: &[Cell], value: Expr, index: Expr) {
+    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], value: Expr, index: Expr) {
         let [best, at] = [&kept[0], &kept[1]];
-        k.if_(self.beyond.apply([value.clone(), best.get()]), |k| {
-            best.set(k, value);
-            at.set(k, index.cast(at.elem()));
+        b.if_(self.beyond.apply([value.clone(), best.get()]), |b| {
+            best.set(b, value);
+            at.set(b, index.cast(at.elem()));
         });
     }
 
-    pub(super) fn combine(&self, k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr> {
+    pub(super) fn combine(
+        &self,
+        b: &mut KernelBuilder,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Vec<Expr> {
         let pair = |p: &[Expr]| [p[0].clone(), p[1].clone()];
-        let wins = k.let_("other_wins", self.wins.apply(pair(b).into_iter().chain(pair(a))));
-        let chosen = |n: usize| Expr::from(wins).select(b[n].clone(), a[n].clone());
+        let wins = b.let_("other_wins", self.wins.apply(pair(right).into_iter().chain(pair(left))));
+        let chosen = |n: usize| Expr::from(wins).select(right[n].clone(), left[n].clone());
         vec![chosen(0), chosen(1)]
     }
 }

@@ -11,21 +11,21 @@ pub(super) fn identity(part: usize, elem: Elem) -> Expr {
 }
 
 /// The sum of two, and what it lacks.
-fn two_sum(k: &mut KernelBuilder, a: Expr, b: Expr) -> (Var, Expr) {
-    let total = k.let_("total", a.clone() + b.clone());
-    let added = k.let_("added", total - a.clone());
-    (total, (a - (total - added)) + (b - added))
+fn two_sum(b: &mut KernelBuilder, left: Expr, right: Expr) -> (Var, Expr) {
+    let total = b.let_("total", left.clone() + right.clone());
+    let added = b.let_("added", total - left.clone());
+    (total, (left - (total - added)) + (right - added))
 }
 
-pub(super) fn absorb(k: &mut KernelBuilder, kept: &[Cell], value: Expr) {
-    let (total, lacks) = two_sum(k, kept[0].get(), value);
-    kept[1].set(k, kept[1].get() + lacks);
-    kept[0].set(k, total);
+pub(super) fn absorb(b: &mut KernelBuilder, kept: &[Cell], value: Expr) {
+    let (total, lacks) = two_sum(b, kept[0].get(), value);
+    kept[1].set(b, kept[1].get() + lacks);
+    kept[0].set(b, total);
 }
 
-pub(super) fn combine(k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr> {
-    let (total, lacks) = two_sum(k, a[0].clone(), b[0].clone());
-    let error = k.let_("both_errors", (a[1].clone() + b[1].clone()) + lacks);
+pub(super) fn combine(b: &mut KernelBuilder, left: &[Expr], right: &[Expr]) -> Vec<Expr> {
+    let (total, lacks) = two_sum(b, left[0].clone(), right[0].clone());
+    let error = b.let_("both_errors", (left[1].clone() + right[1].clone()) + lacks);
     vec![total.into(), error.into()]
 }
 

@@ -29,12 +29,12 @@ fn is_infinite(x: impl Into<Expr>) -> Expr {
 }
 
 impl Logsumexp {
-    pub(super) fn new(k: &mut KernelBuilder) -> Self {
-        let exp = library::falling_exponential(k);
-        let log = library::logarithm(k);
+    pub(super) fn new(b: &mut KernelBuilder) -> Self {
+        let exp = library::falling_exponential(b);
+        let log = library::logarithm(b);
         let meaning =
             "What exponents are relative to: the greatest value, or 0 where that is infinite.";
-        let base = k.function("base_of", &[meaning], &[("top", Ty::F32)], |_, p| {
+        let base = b.function("base_of", &[meaning], &[("top", Ty::F32)], |_, p| {
             is_infinite(p[0]).select(0.0, p[0])
         });
         Self { exp, base, log }
@@ -45,32 +45,37 @@ impl Logsumexp {
         self.exp.apply([value - base])
     }
 
-    pub(super) fn absorb(&self, k: &mut KernelBuilder, kept: &[Cell], held: &Held) {
+    pub(super) fn absorb(&self, b: &mut KernelBuilder, kept: &[Cell], held: &Held) {
         let (top, sum) = (&kept[0], &kept[1]);
-        let new_top = k.mut_("new_top", top.get());
-        held.each(k, |k, value, _| k.assign(new_top, maximum(new_top, value)));
-        let base = k.let_("base", self.base.apply([new_top.into()]));
-        sum.set(k, sum.get() * self.term(top.get(), base));
-        held.each(k, |k, value, _| sum.set(k, sum.get() + self.term(value, base)));
-        top.set(k, new_top);
+        let new_top = b.mut_("new_top", top.get());
+        held.each(b, |b, value, _| b.assign(new_top, maximum(new_top, value)));
+        let base = b.let_("base", self.base.apply([new_top.into()]));
+        sum.set(b, sum.get() * self.term(top.get(), base));
+        held.each(b, |b, value, _| sum.set(b, sum.get() + self.term(value, base)));
+        top.set(b, new_top);
     }
 
-    pub(super) fn combine(&self, k: &mut KernelBuilder, a: &[Expr], b: &[Expr]) -> Vec<Expr> {
-        let top = k.let_("both_top", maximum(a[0].clone(), b[0].clone()));
-        let base = k.let_("base", self.base.apply([top.into()]));
+    pub(super) fn combine(
+        &self,
+        b: &mut KernelBuilder,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> Vec<Expr> {
+        let top = b.let_("both_top", maximum(left[0].clone(), right[0].clone()));
+        let base = b.let_("base", self.base.apply([top.into()]));
         let scaled = |p: &[Expr]| p[1].clone() * self.term(p[0].clone(), base);
         let [own, other] =
-            [("own_share", a), ("other_share", b)].map(|(name, p)| k.let_(name, scaled(p)));
-        let sum = k.let_("both_sum", own + other);
+            [("own_share", left), ("other_share", right)].map(|(name, p)| b.let_(name, scaled(p)));
+        let sum = b.let_("both_sum", own + other);
         vec![top.into(), sum.into()]
     }
 
     /// An infinite maximum is the result.
-    pub(super) fn value(&self, k: &mut KernelBuilder, all: &[Expr]) -> Expr {
+    pub(super) fn value(&self, b: &mut KernelBuilder, all: &[Expr]) -> Expr {
         // What is no variable is read once.
         let top = match all[0] {
             Expr::Var(top) => top,
-            _ => k.let_("top_of_all", all[0].clone()),
+            _ => b.let_("top_of_all", all[0].clone()),
         };
         is_infinite(top).select(top, top + self.log.apply([all[1].clone()]))
     }

@@ -29,12 +29,12 @@ impl Columns {
     /// Does something for each of them: the index of one among them is none where there is but one.
     pub(in crate::lower::reduce) fn each(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         mut f: impl FnMut(&mut KernelBuilder, Option<Expr>),
     ) {
         match self.width {
-            None => f(k, None),
-            Some(width) => k.unrolled("w", width, |k, w| f(k, Some(w.into()))),
+            None => f(b, None),
+            Some(width) => b.unrolled("w", width, |b, w| f(b, Some(w.into()))),
         }
     }
 
@@ -66,22 +66,22 @@ impl Columns {
 
 impl Place {
     pub(super) fn of_columns(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &ReducePlan,
         p: &Params,
         (block, all, matrices): (Const, Scalar, Option<Scalar>),
     ) -> Self {
-        let rows = k.constant("GROUP", plan.group() as i32, "threads that fold a column together");
-        let across = k.constant("ACROSS", block / rows, "threads of a block that read neighbours");
+        let rows = b.constant("GROUP", plan.group() as i32, "threads that fold a column together");
+        let across = b.constant("ACROSS", block / rows, "threads of a block that read neighbours");
         let width = plan.width() as i32;
-        let width = (width > 1).then(|| k.constant("WIDTH", width, "columns of a thread"));
+        let width = (width > 1).then(|| b.constant("WIDTH", width, "columns of a thread"));
         let columns = match width {
             None => across,
-            Some(width) => k.constant("COLUMNS", across * width, "columns of a block"),
+            Some(width) => b.constant("COLUMNS", across * width, "columns of a block"),
         };
-        let tx: Expr = k.let_("tx", Special::ThreadX).into();
-        let ty: Expr = k.let_("ty", Special::ThreadY).into();
-        k.comment(
+        let tx: Expr = b.let_("tx", Special::ThreadX).into();
+        let ty: Expr = b.let_("ty", Special::ThreadY).into();
+        b.comment(
             "Neighbours read neighbours; those past the last column repeat it and store nothing.",
         );
         let tile: Expr = Expr::from(Special::BlockX).wide();
@@ -89,8 +89,8 @@ impl Place {
             None => (tile, None),
             Some(_) => {
                 let columns = Expr::from(columns).wide();
-                let tiles = k.let_("tiles", Expr::from(all).div_ceil(columns));
-                let matrix = k.let_("matrix", tile.clone() / Expr::from(tiles));
+                let tiles = b.let_("tiles", Expr::from(all).div_ceil(columns));
+                let matrix = b.let_("matrix", tile.clone() / Expr::from(tiles));
                 (tile % Expr::from(tiles), Some(matrix))
             }
         };
@@ -98,8 +98,8 @@ impl Place {
             Some(width) if plan.vector() > 1 => (tx.clone() * width, 1.into()),
             Some(_) | None => (tx.clone(), across.into()),
         };
-        let first = k.let_("own", tile * columns + first);
-        let split = Split::new(k, plan, p, (rows, Special::BlockY));
+        let first = b.let_("own", tile * columns + first);
+        let split = Split::new(b, plan, p, (rows, Special::BlockY));
         let (tid, lane, n) = (ty.clone(), ty.clone(), p.n.into());
         let folds =
             Folds::Columns(Columns { tx, ty, across, rows, width, matrix, first, step, all });

@@ -33,11 +33,11 @@ impl Groups {
     /// The place of a thread whose whole block folds the segment of this number, and whether it is to.
     pub(in crate::lower::reduce) fn of_long(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         (tid, block): (Expr, Const),
         segment: Var,
     ) -> (Place, Expr) {
-        let (first, length) = range(k, self.offsets, segment, ["first_of_all", "length_of_all"]);
+        let (first, length) = range(b, self.offsets, segment, ["first_of_all", "length_of_all"]);
         let place = whole_block(tid, block, (segment, first, length));
         (place, Expr::from(length).gt(self.longest))
     }
@@ -45,23 +45,23 @@ impl Groups {
 
 impl Place {
     pub(super) fn of_segment(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: &ReducePlan,
         (block, segments, offsets): (Const, Scalar, BufferId),
     ) -> Self {
-        let tid: Expr = k.let_("tid", Special::ThreadX).into();
-        let member = Member::new(k, plan, &tid, (block, segments), ["segment", "segments"]);
+        let tid: Expr = b.let_("tid", Special::ThreadX).into();
+        let member = Member::new(b, plan, &tid, (block, segments), ["segment", "segments"]);
         let (Some(member), Some(longest)) = (member, plan.longest_of_group()) else {
-            let segment = k.let_("segment", Expr::from(Special::BlockX).wide());
-            let (first, length) = range(k, offsets, segment, ["first", "length"]);
+            let segment = b.let_("segment", Expr::from(Special::BlockX).wide());
+            let (first, length) = range(b, offsets, segment, ["first", "length"]);
             return whole_block(tid, block, (segment, first, length));
         };
         let Member { group, per_block, lane, own: segment, inside } = member;
-        let (first, length) = range(k, offsets, segment, ["first", "length"]);
+        let (first, length) = range(b, offsets, segment, ["first", "length"]);
         let text = "elements of the longest segment that a group folds";
-        let longest = k.constant("LONGEST", longest as i32, text);
+        let longest = b.constant("LONGEST", longest as i32, text);
         let taken = Expr::from(length).le(longest).select(length, 0u64);
-        let n = k.let_("taken", taken).into();
+        let n = b.let_("taken", taken).into();
         let groups = Some(Groups { per_block, longest, segments, offsets, inside, length });
         let folds = Folds::Segment { segment, first, groups };
         Self { tid, group, lane, n, split: None, folds }
@@ -75,13 +75,13 @@ fn whole_block(tid: Expr, block: Const, (segment, first, length): (Var, Var, Var
 
 /// Where a segment begins and how many elements it has, as variables of these names.
 fn range(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     offsets: BufferId,
     number: Var,
     [first, length]: [&str; 2],
 ) -> (Var, Var) {
     let at = |i: Expr| Access::new(offsets, [i]).load().cast(Elem::U64);
-    let first = k.let_(first, at(number.into()));
-    let length = k.let_(length, at(number + 1) - first);
+    let first = b.let_(first, at(number.into()));
+    let length = b.let_(length, at(number + 1) - first);
     (first, length)
 }

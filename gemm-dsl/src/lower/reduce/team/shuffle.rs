@@ -10,54 +10,54 @@ impl Team<'_> {
     /// The first of each `group` neighbours gets what all of them keep.
     pub(in crate::lower::reduce) fn by_group(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         kept: &[Cell],
         group: i32,
     ) {
         let from = For::above(group / 2, 0).change(halve()).unroll(Unroll::Full);
-        k.loop_("s", from, |k, s| {
+        b.loop_("s", from, |b, s| {
             let above = |part: Expr| Expr::Call(Intrinsic::ShuffleDown, vec![part, s.into()]);
             let others = kept.iter().zip(self.fold.parts()).map(|(part, about)| {
                 let above = above(part.get());
                 // What stands once in what is made of it needs no name.
                 match kept {
                     [_] if self.fold.reads_once() => above,
-                    _ => k.let_(&format!("other_{}", about.name), above).into(),
+                    _ => b.let_(&format!("other_{}", about.name), above).into(),
                 }
             });
             let others: Vec<Expr> = others.collect();
-            self.fold.combine_into(k, kept, &others);
+            self.fold.combine_into(b, kept, &others);
         });
     }
 
     /// Shuffles inside each warp, one shared word per warp, shuffles inside the first warp.
-    pub(super) fn by_shuffles(&mut self, k: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
+    pub(super) fn by_shuffles(&mut self, b: &mut KernelBuilder, kept: Vec<Expr>, done: Done<'_>) {
         let (block, tid) = (self.block, self.tid.clone());
         let named = kept.into_iter().zip(self.fold.parts()).map(|(value, part)| match value {
             Expr::Var(var) => Cell::Var(var),
-            loaded => Cell::Var(k.mut_(part.name, loaded)),
+            loaded => Cell::Var(b.mut_(part.name, loaded)),
         });
         let kept: Vec<Cell> = named.collect();
-        k.comment("Each warp folds its registers: a lane takes the value of the lane s above.");
-        self.by_group(k, &kept, WARP);
+        b.comment("Each warp folds its registers: a lane takes the value of the lane s above.");
+        self.by_group(b, &kept, WARP);
         if self.plan.block() == WARP as u32 {
-            k.if_(tid.equals(0), |k| done(k, values(&kept)));
+            b.if_(tid.equals(0), |b| done(b, values(&kept)));
             return;
         }
-        let warps = k.constant("WARPS", block / WARP, "warps of a block");
-        let x = self.shared(k, &[warps.into()], "one value per warp");
-        k.comment("Lane 0 of each warp hands its value to the first warp, which folds them.");
-        k.if_((tid.clone() % WARP).equals(0), |k| {
-            store(k, &x, &[tid.clone() / WARP], values(&kept));
+        let warps = b.constant("WARPS", block / WARP, "warps of a block");
+        let x = self.shared(b, &[warps.into()], "one value per warp");
+        b.comment("Lane 0 of each warp hands its value to the first warp, which folds them.");
+        b.if_((tid.clone() % WARP).equals(0), |b| {
+            store(b, &x, &[tid.clone() / WARP], values(&kept));
         });
-        k.barrier();
-        k.if_(tid.clone().lt(WARP), |k| {
+        b.barrier();
+        b.if_(tid.clone().lt(WARP), |b| {
             let held = load(&x, slice::from_ref(&tid));
             for ((part, held), identity) in kept.iter().zip(held).zip(&self.identity) {
-                part.set(k, tid.clone().lt(warps).select(held, identity.clone()));
+                part.set(b, tid.clone().lt(warps).select(held, identity.clone()));
             }
-            self.by_group(k, &kept, WARP);
-            k.if_(tid.equals(0), |k| done(k, values(&kept)));
+            self.by_group(b, &kept, WARP);
+            b.if_(tid.equals(0), |b| done(b, values(&kept)));
         });
     }
 }

@@ -24,9 +24,9 @@ impl Loader<'_> {
         let first = Expr::from(Special::BlockX).wide() * (block * items) + tid;
         let first = k.let_("first", first);
         let sum = k.mut_(fold.parts()[0].name, identity);
-        k.unrolled("item", items, |k, item| {
-            let i = k.let_("i", first + item * block);
-            k.assign(sum, fold.of_two(sum.into(), element(i.into())));
+        k.unrolled("item", items, |b, item| {
+            let i = b.let_("i", first + item * block);
+            b.assign(sum, fold.of_two(sum.into(), element(i.into())));
         });
         sum.into()
     }
@@ -48,32 +48,32 @@ impl Loader<'_> {
             fold.of_two(sum.into(), fold.of_two(fold.of_two(x, y), fold.of_two(z, w)))
         };
         let at = |i: Var, lane: i32| Access::new(input, [i + lane]);
-        let whole = k.block(|k| {
+        let whole = k.block(|b| {
             if wide {
-                k.comment("The whole tile lies inside the array: 16-byte loads without a guard.");
+                b.comment("The whole tile lies inside the array: 16-byte loads without a guard.");
             } else {
-                k.comment("The whole tile lies inside the array: no guard.");
+                b.comment("The whole tile lies inside the array: no guard.");
             }
-            k.unrolled("item", items, |k, item| {
-                let i = k.let_("i", first + item * (block * 4));
+            b.unrolled("item", items, |b, item| {
+                let i = b.let_("i", first + item * (block * 4));
                 if wide {
-                    let v = k.let_("v", at(i, 0).vector().load());
-                    k.assign(sum, fold4([0, 1, 2, 3].map(|l| Expr::from(v).lane(l))));
+                    let v = b.let_("v", at(i, 0).vector().load());
+                    b.assign(sum, fold4([0, 1, 2, 3].map(|l| Expr::from(v).lane(l))));
                 } else {
-                    k.assign(sum, fold4([0, 1, 2, 3].map(|l| at(i, l).load())));
+                    b.assign(sum, fold4([0, 1, 2, 3].map(|l| at(i, l).load())));
                 }
             });
         });
-        let ragged = k.block(|k| {
-            k.comment("The last tile: the same elements in the same order, each behind a guard.");
-            k.unrolled("item", items, |k, item| {
-                let i = k.let_("i", first + item * (block * 4));
-                let part = |(lane, name): (i32, &str), k: &mut KernelBuilder| {
+        let ragged = k.block(|b| {
+            b.comment("The last tile: the same elements in the same order, each behind a guard.");
+            b.unrolled("item", items, |b, item| {
+                let i = b.let_("i", first + item * (block * 4));
+                let part = |(lane, name): (i32, &str), b: &mut KernelBuilder| {
                     let inside = (i + lane).lt(n);
-                    Expr::from(k.let_(name, inside.select(at(i, lane).load(), identity)))
+                    Expr::from(b.let_(name, inside.select(at(i, lane).load(), identity)))
                 };
-                let parts = [(0, "e0"), (1, "e1"), (2, "e2"), (3, "e3")].map(|p| part(p, k));
-                k.assign(sum, fold4(parts));
+                let parts = [(0, "e0"), (1, "e1"), (2, "e2"), (3, "e3")].map(|p| part(p, b));
+                b.assign(sum, fold4(parts));
             });
         });
         let inside = (begin + tile).le(n);

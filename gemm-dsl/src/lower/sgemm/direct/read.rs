@@ -1,11 +1,11 @@
 //! How a thread that stages nothing reads its rows of A or columns of B, and multiplies them.
 
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder};
-use crate::lower::sgemm::block_tile::BlockTile;
-use crate::lower::sgemm::edge::inside;
-use crate::lower::sgemm::fragment::{Accumulators, over};
-use crate::lower::sgemm::problem::Matrix;
-use crate::lower::sgemm::tile::Elements;
+use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::shared::edge::inside;
+use crate::lower::sgemm::shared::problem::Matrix;
+use crate::lower::sgemm::shared::tile::Elements;
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
 use crate::plan::{Axis, Edge, ReadPlan};
 
 /// The steps that a thread reads: their constants where they are several.
@@ -47,7 +47,7 @@ pub(super) enum Held {
 impl Reader {
     /// Finds what the thread reads.
     pub(super) fn declare(
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         plan: ReadPlan,
         block: &BlockTile<'_>,
         steps: Steps,
@@ -68,12 +68,12 @@ impl Reader {
         let nth = |i: Expr| first.clone() + i * width as i32;
         let place = match (plan.edge(), count) {
             (Edge::Exact, _) => Place::Behind(first),
-            (edge, 1) => Place::One(k.let_(name, inside(edge, nth(0.into()), extent)).into()),
+            (edge, 1) => Place::One(b.let_(name, inside(edge, nth(0.into()), extent)).into()),
             (edge, _) => {
                 let all = own.name / width as i32;
-                let array = k.registers(name, Elem::I32, [all.clone()], "");
-                over(k, loop_name, all, count, |k, i| {
-                    k.store(Access::new(array, [i.clone()]), inside(edge, nth(i), extent));
+                let array = b.registers(name, Elem::I32, [all.clone()], "");
+                over(b, loop_name, all, count, |b, i| {
+                    b.store(Access::new(array, [i.clone()]), inside(edge, nth(i), extent));
                 });
                 Place::Many(array)
             }
@@ -82,7 +82,7 @@ impl Reader {
     }
 
     /// Declares registers for what is read: of a round's steps, or of one.
-    pub(super) fn hold(&self, k: &mut KernelBuilder, of_round: bool) -> Held {
+    pub(super) fn hold(&self, b: &mut KernelBuilder, of_round: bool) -> Held {
         let unroll = self.steps.unroll.filter(|_| of_round);
         let own = (self.own.count > 1).then_some(self.own.name);
         let dims = match self.plan.lies_along_k() {
@@ -94,7 +94,7 @@ impl Reader {
             return Held::One(None);
         }
         let name = self.name("frag");
-        let array = k.registers(&name, Elem::F32, dims, "");
+        let array = b.registers(&name, Elem::F32, dims, "");
         Held::Many { array, several: unroll.is_some() }
     }
 
@@ -106,7 +106,7 @@ impl Reader {
     /// where they do.
     pub(super) fn read(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         held: &mut Held,
         u: &Expr,
         at: &Expr,
@@ -116,16 +116,16 @@ impl Reader {
             Held::One(element) => {
                 // The pointer of a list has the letter for its name.
                 let value = self.load(&0.into(), at, end);
-                *element = Some(k.let_(&self.name("k"), value).into());
+                *element = Some(b.let_(&self.name("k"), value).into());
             }
-            Held::Many { .. } => self.fill(k, held, u, at, end),
+            Held::Many { .. } => self.fill(b, held, u, at, end),
         }
     }
 
     /// The same into registers.
     pub(super) fn fill(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         held: &Held,
         u: &Expr,
         at: &Expr,
@@ -137,15 +137,15 @@ impl Reader {
         let element = if self.plan.free() == Axis::M { "m" } else { "n" };
         // Where a step may end early, its terms are asked for one by one.
         if along_k && width == 4 && end.is_none() {
-            over(k, element, own, self.own.count, |k, i| {
+            over(b, element, own, self.own.count, |b, i| {
                 let value = self.at(&i, at.clone()).vector().load();
-                k.store(self.place_of(held, u, &i, &0.into()).vector(), value);
+                b.store(self.place_of(held, u, &i, &0.into()).vector(), value);
             });
         } else if along_k {
-            over(k, element, own, self.own.count, |k, i| {
-                over(k, "t", terms, self.steps.count, |k, t| {
+            over(b, element, own, self.own.count, |b, i| {
+                over(b, "t", terms, self.steps.count, |b, t| {
                     let value = self.load(&i, &(at.clone() + t.clone()), end);
-                    k.store(self.place_of(held, u, &i, &t), value);
+                    b.store(self.place_of(held, u, &i, &t), value);
                 });
             });
         } else {
@@ -153,11 +153,11 @@ impl Reader {
                 true => ("v", 4),
                 false => (element, 1),
             };
-            over(k, "t", terms, self.steps.count, |k, t| {
-                over(k, name, own / count as i32, self.own.count / count, |k, i| {
+            over(b, "t", terms, self.steps.count, |b, t| {
+                over(b, name, own / count as i32, self.own.count / count, |b, i| {
                     let value = self.load(&i, &(at.clone() + t.clone()), end);
                     let to = self.place_of(held, u, &(i * count as i32), &t);
-                    k.store(if count == 4 { to.vector() } else { to }, value);
+                    b.store(if count == 4 { to.vector() } else { to }, value);
                 });
             });
         }
@@ -212,18 +212,19 @@ impl Reader {
 
 /// Multiplies step `u` of what is held, its terms in their order.
 pub(super) fn multiply(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     acc: &Accumulators,
-    (a, of_a): (&Reader, &Held),
-    (b, of_b): (&Reader, &Held),
+    (a_reader, of_a): (&Reader, &Held),
+    (b_reader, of_b): (&Reader, &Held),
     u: &Expr,
 ) {
-    let terms = a.steps.terms.map_or(Expr::I32(1), Expr::from);
-    over(k, "t", terms, a.steps.count, |k, t| {
-        over(k, "m", a.own.name.into(), a.own.count, |k, m| {
-            over(k, "n", b.own.name.into(), b.own.count, |k, n| {
-                let (left, right) = (a.element(of_a, u, &m, &t), b.element(of_b, u, &n, &t));
-                acc.multiply_add(k, (0.into(), m, n), left, right);
+    let terms = a_reader.steps.terms.map_or(Expr::I32(1), Expr::from);
+    over(b, "t", terms, a_reader.steps.count, |b, t| {
+        over(b, "m", a_reader.own.name.into(), a_reader.own.count, |b, m| {
+            over(b, "n", b_reader.own.name.into(), b_reader.own.count, |b, n| {
+                let (left, right) =
+                    (a_reader.element(of_a, u, &m, &t), b_reader.element(of_b, u, &n, &t));
+                acc.multiply_add(b, (0.into(), m, n), left, right);
             });
         });
     });

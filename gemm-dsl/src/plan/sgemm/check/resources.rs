@@ -1,12 +1,12 @@
 //! What a matrix product needs of a block and of a multiprocessor.
 
+pub(in crate::plan::sgemm) mod messages;
 use super::super::MAX_EXTENT;
-use super::super::budget::{Registers, SharedSum, blocks_by_shared};
-use super::super::tiled::Draft;
-use super::direct;
 use crate::error::SpecError;
-use crate::error::{direct as direct_error, resources as error};
 use crate::plan::Faults;
+use crate::plan::sgemm::direct;
+use crate::plan::sgemm::shared_memory::{Registers, SharedSum, blocks_by_shared};
+use crate::plan::sgemm::simt::tiled::Draft;
 use crate::spec::{Arith, SgemmSpec, Tile};
 use crate::target::arch::{BLOCK_THREADS, LARGEST};
 
@@ -58,7 +58,7 @@ pub(super) fn shared_memory(spec: &SgemmSpec, tile: Tile, faults: &Faults) -> Op
     };
     let mut keys = vec![guilty];
     keys.extend(SHARED_KEYS.into_iter().filter(|key| *key != guilty));
-    Some(error::shared_memory(&keys, &sum, &remedy))
+    Some(messages::shared_memory(&keys, &sum, &remedy))
 }
 
 /// Whether everything that the geometry rests on is sound.
@@ -80,10 +80,10 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &Draft, faults: &mut 
     let [a, b] = draft.operands();
     for operand in [a, b].iter().filter(|operand| operand.width() == 4) {
         let whole = operand.line().is_multiple_of(4);
-        faults.require(whole, || error::float4_width(operand, tile));
+        faults.require(whole, || messages::float4_width(operand, tile));
     }
     let acts = draft.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
-    faults.require(acts, || error::float4_without_access(tile));
+    faults.require(acts, || messages::float4_without_access(tile));
 }
 
 fn block_threads(spec: &SgemmSpec) -> u64 {
@@ -93,32 +93,41 @@ fn block_threads(spec: &SgemmSpec) -> u64 {
             let of_product = u64::from(tile.m / thread.m) * u64::from(tile.n / thread.n);
             of_product.saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
         }
-        None => direct::threads(spec),
+        None => direct::check::threads(spec),
     }
 }
 
 /// No multiprocessor holds more blocks than so many.
-pub(super) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
+pub(in crate::plan::sgemm) fn resident_blocks(spec: &SgemmSpec, faults: &mut Faults) {
     let blocks = spec.blocks_per_sm;
-    faults.require(blocks <= LARGEST.blocks, || error::resident_blocks(blocks));
+    faults.require(blocks <= LARGEST.blocks, || messages::resident_blocks(blocks));
 }
 
 /// The same of the threads of all blocks.
-pub(super) fn resident_threads(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
+pub(in crate::plan::sgemm) fn resident_threads(
+    spec: &SgemmSpec,
+    threads: u64,
+    faults: &mut Faults,
+) {
     if faults.sound(&["blocks_per_sm"]) {
         let blocks = spec.blocks_per_sm;
         faults.require(u64::from(blocks) * threads <= LARGEST.threads.into(), || {
-            error::resident_threads(blocks, threads)
+            messages::resident_threads(blocks, threads)
         });
     }
 }
 
 /// The same of their shared memory.
-pub(super) fn resident_shared(spec: &SgemmSpec, sum: &SharedSum, faults: &mut Faults) {
+pub(in crate::plan::sgemm) fn resident_shared(
+    spec: &SgemmSpec,
+    sum: &SharedSum,
+    faults: &mut Faults,
+) {
     if faults.sound(&["blocks_per_sm"]) {
         let (blocks, bytes) = (spec.blocks_per_sm, sum.total());
         let most = blocks_by_shared(bytes);
-        faults.require(u128::from(blocks) <= most, || error::resident_shared(blocks, bytes, most));
+        faults
+            .require(u128::from(blocks) <= most, || messages::resident_shared(blocks, bytes, most));
     }
 }
 
@@ -140,8 +149,8 @@ pub(super) fn threads(
     let threads = block_threads(spec);
     if threads > BLOCK_THREADS.into() {
         faults.0.push(match spec.tile {
-            Some(tile) => error::tile_threads(tile, spec),
-            None => direct_error::block_threads(spec, threads),
+            Some(tile) => messages::tile_threads(tile, spec),
+            None => direct::check::messages::block_threads(spec, threads),
         });
         return;
     }
@@ -153,7 +162,7 @@ pub(super) fn threads(
         resident_shared(spec, &SharedSum::of_spec(spec, tile), faults);
     }
     if spec.is_direct() {
-        return direct::resources(spec, threads, faults);
+        return direct::check::resources(spec, threads, faults);
     }
     // What waits in registers is a share of the tile: of one that is too large anyway, no word.
     if shared_fits && faults.sound(&["blocks_per_sm", "partials", "thread"]) {
@@ -200,7 +209,7 @@ fn registers(spec: &SgemmSpec, threads: u64, draft: Option<&Draft>, faults: &mut
     };
     let whole = sum(spec.partials, spec.blocks_per_sm);
     let told = if bare.fit() { &whole } else { &bare };
-    faults.require(whole.fit(), || error::registers(guilty, told));
+    faults.require(whole.fit(), || messages::registers(guilty, told));
 }
 
 pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {
@@ -211,14 +220,14 @@ pub(super) fn extents(spec: &SgemmSpec, faults: &mut Faults) {
     };
     if spec.tile.is_none() {
         faults.require(u64::from(spec.coarsen) * u64::from(cols) <= MAX_EXTENT, || {
-            error::too_wide("coarsen", spec.coarsen, cols, "columns")
+            messages::too_wide("coarsen", spec.coarsen, cols, "columns")
         });
     }
     if let Some(raster) = spec.raster
         && faults.sound(&["tile"])
     {
         faults.require(u64::from(raster) * u64::from(rows) <= MAX_EXTENT, || {
-            error::too_wide("raster", raster, rows, "rows")
+            messages::too_wide("raster", raster, rows, "rows")
         });
     }
 }

@@ -1,0 +1,364 @@
+//! What a launch is lacking, as data and in words.
+
+use super::{Extent, Operand};
+use crate::ir::{Elem, HostError};
+use std::fmt;
+
+/// A rule or a requirement of a kernel that a launch does not meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractError {
+    /// The kernel.
+    pub kernel: String,
+    /// What does not meet it.
+    pub subject: Subject,
+    /// What is demanded.
+    pub need: Need,
+    /// What was found; 0 where there is nothing to be found.
+    pub value: i128,
+}
+
+/// The part of a launch that a kernel demands something of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Subject {
+    /// An array.
+    Array {
+        /// The operand of the kernel that it is bound to.
+        operand: Operand,
+        /// What the caller calls it.
+        name: String,
+    },
+    /// One array of a list.
+    OfList {
+        /// The operand of the kernel that the list is bound to.
+        operand: Operand,
+        /// What the caller calls the list.
+        name: String,
+        /// Which it is, from 0 on.
+        nth: usize,
+    },
+    /// The distance between neighbours of an array, or of each array of a list, along one dimension.
+    Stride {
+        /// The operand of the kernel that the array is bound to.
+        operand: Operand,
+        /// What the caller calls the array.
+        name: String,
+        /// The dimension, outermost first.
+        dim: usize,
+        /// What it lies between.
+        between: Between,
+    },
+    /// The extent of an array along one dimension.
+    Dimension {
+        /// The operand of the kernel that the array is bound to.
+        operand: Operand,
+        /// What the caller calls the array.
+        name: String,
+        /// The dimension, outermost first.
+        dim: usize,
+    },
+    /// An extent of the problem.
+    Extent(Extent),
+    /// The n-th number that the caller passes.
+    Argument(usize),
+    /// The number of blocks along an axis of the grid.
+    Blocks {
+        /// 0 for x, 1 for y and 2 for z.
+        axis: usize,
+    },
+}
+
+/// What the distance along a dimension lies between, as the kernel has its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Between {
+    /// Elements of an array of one dimension.
+    Elements,
+    /// Neighbours in a row: the kernel has them next to one another.
+    InRow,
+    /// Neighbours in a column, which the kernel has next to one another.
+    InColumn,
+    /// Rows, each of which is contiguous.
+    Rows,
+    /// Columns, each of which is contiguous.
+    Columns,
+    /// Matrices of a batch.
+    Matrices,
+    /// What has no name.
+    Others,
+}
+
+impl Between {
+    /// Along a dimension of so many; where the kernel's neighbours lie next to one another is `contiguous`.
+    pub(super) fn new(dim: usize, rank: usize, contiguous: bool) -> Self {
+        match (rank, rank.saturating_sub(dim), contiguous) {
+            (1, ..) => Between::Elements,
+            (2 | 3, 1, true) => Between::InRow,
+            (2 | 3, 1, false) => Between::Columns,
+            (2 | 3, 2, true) => Between::InColumn,
+            (2 | 3, 2, false) => Between::Rows,
+            (3, 3, false) => Between::Matrices,
+            _ => Between::Others,
+        }
+    }
+}
+
+/// What a kernel demands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Need {
+    /// That there is one.
+    Arguments,
+    /// An address that is a multiple of `bytes`; the value found is the remainder.
+    Aligned {
+        /// The alignment.
+        bytes: u32,
+        /// What the elements of the array are.
+        elem: Elem,
+    },
+    /// Elements of one type; there are others.
+    Element {
+        /// What the kernel reads or writes.
+        expected: Elem,
+        /// What the array holds.
+        found: Elem,
+    },
+    /// A list of arrays; there is one array.
+    List,
+    /// One array; there is a list of so many.
+    One,
+    /// A list of so many arrays.
+    Count(u64),
+    /// At least so many elements.
+    Elements(u64),
+    /// So many dimensions.
+    Rank(usize),
+    /// A multiple.
+    Multiple {
+        /// The divisor.
+        of: u64,
+    },
+    /// A multiple, as what is cut into pieces is cut there; the last piece alone may end elsewhere.
+    Cut {
+        /// The divisor.
+        of: u64,
+    },
+    /// This value and no other.
+    Exactly(u64),
+    /// No smaller value.
+    AtLeast(u64),
+    /// No smaller distance: elements that are written would be one.
+    Distinct(u64),
+    /// No greater value.
+    AtMost(u64),
+    /// A value that can be computed.
+    Defined(HostError),
+}
+
+impl std::error::Error for ContractError {}
+
+impl fmt::Display for ContractError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kernel, subject, need, value } = self;
+        write!(f, "kernel `{kernel}` needs ")?;
+        match (subject, need) {
+            (_, Need::Arguments) => write!(f, "{subject}, which the launch does not give"),
+            (_, Need::Defined(reason)) => {
+                write!(f, "{subject}, but {reason}. Use smaller extents")
+            }
+            (_, Need::Aligned { bytes, elem }) => write!(
+                f,
+                "{subject} aligned to {bytes} bytes, but it starts {value} bytes after such an \
+                 address. Start the view at a multiple of {} elements",
+                bytes.div_ceil(elem.size())
+            ),
+            (_, Need::Element { expected, found }) => write!(
+                f,
+                "elements of type {expected} in {subject}, but they are of type {found}. Convert \
+                 them to {expected}"
+            ),
+            (_, Need::List) => write!(
+                f,
+                "a list of matrices as {subject}, but it is one view. Make a list of views, or use a kernel \
+                 with `batch: strided`"
+            ),
+            (Subject::Array { operand: Operand::Input(2..), .. }, Need::One) => write!(
+                f,
+                "one view as {subject}, but it is a list of {value}. Pass a view: what an operand has for each \
+                 product lies a fixed distance apart"
+            ),
+            (_, Need::One) => write!(
+                f,
+                "one view as {subject}, but it is a list of {value}. Pass a view, or use a kernel with \
+                 `batch: pointers`"
+            ),
+            (_, Need::Count(count)) => {
+                let matrices = if *count == 1 { "matrix" } else { "matrices" };
+                write!(
+                    f,
+                    "{count} {matrices} in the list {subject}, but it has {value}. Make lists of one length"
+                )
+            }
+            (_, Need::Elements(needed)) => {
+                write!(f, "{needed} elements of {subject}, but it has {value}. Pass a longer one")
+            }
+            (_, Need::Rank(rank)) => {
+                write!(f, "{rank} dimensions of {subject}, but it has {value}. Pass another view")
+            }
+            (_, Need::Exactly(stride)) => {
+                // Of the kernels only those of products have layouts.
+                let has_layouts = kernel.starts_with("sgemm_");
+                exactly(f, subject, (*stride, *value), has_layouts)
+            }
+            (_, Need::Multiple { of }) => {
+                let divisor = i128::from(*of);
+                let remedy = match subject {
+                    Subject::Stride { between: Between::Rows, .. } => {
+                        "Pad the rows, or start from a packed matrix".to_owned()
+                    }
+                    Subject::Stride { between: Between::Columns, .. } => {
+                        "Pad the columns, or start from a packed matrix".to_owned()
+                    }
+                    Subject::Blocks { .. } => {
+                        "Choose extents whose tiles make whole clusters".to_owned()
+                    }
+                    Subject::Stride { .. } => {
+                        format!("Place them a multiple of {of} elements apart")
+                    }
+                    _ => "Pad the operands, or use a kernel with `bounds: guarded`".to_owned(),
+                };
+                write!(
+                    f,
+                    "{subject} to be a multiple of {of}, but it is {value} = {}·{of} + {}. {remedy}",
+                    value / divisor,
+                    value % divisor
+                )
+            }
+            (_, Need::Cut { of }) => {
+                let divisor = i128::from(*of);
+                write!(
+                    f,
+                    "{subject} to be a multiple of {of}, as pieces have whole runs of so many elements, but it is \
+                     {value} = {}·{of} + {}. Cut between runs: the last piece alone may end elsewhere",
+                    value / divisor,
+                    value % divisor
+                )
+            }
+            (_, Need::Distinct(min)) => write!(
+                f,
+                "{subject} to be at least {min}, so that no element is written twice, but it is \
+                 {value}. Place them further apart"
+            ),
+            (Subject::Extent(Extent::TOTAL), Need::AtLeast(end)) => write!(
+                f,
+                "{subject} to be at least {end}, where the piece ends, but it is {value}. Give the length of the \
+                 whole that the piece is cut from"
+            ),
+            (_, Need::AtLeast(min)) => {
+                write!(f, "{subject} to be at least {min}, but it is {value}. Pad the operands")
+            }
+            (Subject::Blocks { .. }, Need::AtMost(max)) => write!(
+                f,
+                "{subject} to be at most {max}, but these extents take {value}. Use larger tiles, \
+                 longer runs, or more items or rows per block, or split the problem"
+            ),
+            (Subject::Stride { .. }, Need::AtMost(max)) => write!(
+                f,
+                "{subject} to be at most {max}, but it is {value}. Copy the elements closer together"
+            ),
+            (_, Need::AtMost(max)) => write!(
+                f,
+                "{subject} to be at most {max}, but it is {value}. Split the problem along it"
+            ),
+        }
+    }
+}
+
+/// A distance that is another one.
+fn exactly(
+    f: &mut fmt::Formatter<'_>,
+    subject: &Subject,
+    (stride, value): (u64, i128),
+    has_layouts: bool,
+) -> fmt::Result {
+    let Subject::Stride { operand, name, between, .. } = subject else {
+        return write!(f, "{subject} to be {stride}, but it is {value}");
+    };
+    let turned = |f: &mut fmt::Formatter<'_>, line, layouts: Option<(&str, [&str; 2])>| {
+        let remedy = other_layout(line, layouts.filter(|_| has_layouts));
+        write!(
+            f,
+            "the neighbours in a {line} of `{name}` next to one another, but they are {value} elements apart. \
+             {remedy}"
+        )
+    };
+    let padded = |f: &mut fmt::Formatter<'_>, lines| {
+        write!(
+            f,
+            "packed {lines} of `{name}`, {stride} elements apart, but they are {value} elements apart. Add \
+             `pitched` to the kernel, or use a matrix without padding"
+        )
+    };
+    match (between, operand) {
+        (Between::InRow, Operand::Input(0)) => turned(f, "row", Some(("column", ["tn", "tt"]))),
+        (Between::InRow, Operand::Input(1)) => turned(f, "row", Some(("column", ["nt", "tt"]))),
+        (Between::InColumn, Operand::Input(0)) => turned(f, "column", Some(("row", ["nn", "nt"]))),
+        (Between::InColumn, Operand::Input(1)) => turned(f, "column", Some(("row", ["nn", "tn"]))),
+        // What else a product takes lies row by row in all of them.
+        (Between::InRow, _) => turned(f, "row", None),
+        (Between::InColumn, _) => turned(f, "column", None),
+        (Between::Rows, _) => padded(f, "rows"),
+        (Between::Columns, _) => padded(f, "columns"),
+        (Between::Elements | Between::Matrices | Between::Others, _) => write!(
+            f,
+            "{subject} to be {stride}, but it is {value}. Copy the elements so that they lie as the kernel \
+             reads them"
+        ),
+    }
+}
+
+/// What helps where a matrix does not lie line by line, but perhaps by other lines, which kernels with these
+/// layouts read.
+fn other_layout(line: &str, layouts: Option<(&str, [&str; 2])>) -> String {
+    match layouts {
+        None => format!("Copy the elements so that it lies {line} by {line}"),
+        Some((other, [one, two])) => format!(
+            "If it lies {other} by {other}, use a kernel with `layout: {one}` or `layout: {two}`; else copy the \
+             elements"
+        ),
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Array { name, .. } => write!(f, "`{name}`"),
+            Subject::OfList { name, nth, .. } => write!(f, "matrix {nth} of `{name}`"),
+            Subject::Stride { name, dim, between, .. } => {
+                let what = match between {
+                    Between::Elements => "elements",
+                    Between::InRow => "neighbours in a row",
+                    Between::InColumn => "neighbours in a column",
+                    Between::Rows => "rows",
+                    Between::Columns => "columns",
+                    Between::Matrices => "matrices",
+                    Between::Others => {
+                        return write!(
+                            f,
+                            "the distance between neighbours of `{name}` along dimension {dim}"
+                        );
+                    }
+                };
+                write!(f, "the distance between {what} of `{name}`")
+            }
+            Subject::Dimension { name, dim, .. } => {
+                write!(f, "the extent of `{name}` along dimension {dim}")
+            }
+            Subject::Extent(extent) => extent.fmt(f),
+            Subject::Argument(n) => write!(f, "number {n}"),
+            Subject::Blocks { axis } => {
+                write!(f, "the number of blocks along {}", ["x", "y", "z"][*axis % 3])
+            }
+        }
+    }
+}

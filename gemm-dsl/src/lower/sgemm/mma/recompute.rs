@@ -1,0 +1,170 @@
+//! Numbers that the planes cannot hold. A sum with one of them among its terms is made once more, as `f32` makes it.
+//!
+//! Three numbers of `bf16` hold any of `f32` but infinities, none, those that round to an infinity, and those so small that
+//! what is left of them has no place any more. In all these cases what is left behind the last one is not zero, or is no
+//! number. Two of `tf32` are held to bounds in which their error is that of rounding.
+
+use super::WarpMatrices;
+use crate::ir::{
+    Access, AtomicOp, BufferLayout, Elem, Expr, For, FunctionId, Intrinsic, KernelBuilder,
+    MemoryOrder, Scope, Ty, Unroll, Var,
+};
+use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::shared::edge;
+use crate::lower::sgemm::shared::tile::{Factor, Tiled};
+use crate::lower::sgemm::shared::unrepresentable::{held_by_tf32, magnitude};
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
+use crate::plan::Edge;
+use crate::target::tensor_core::Format;
+
+/// What a lane has seen of numbers that the planes do not hold.
+pub(crate) struct Lost {
+    /// Bits; which of them count says [`Lost::counted`].
+    bits: Var,
+    /// Where the slices of a block tell one another, if there are several.
+    of_block: Option<Access>,
+    format: Format,
+}
+
+impl Lost {
+    pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
+        let format = tiled.matrices.map_or(Format::Bf16, |of| of.counts.plan.format());
+        b.comment("What the planes leave of numbers, as bits.");
+        let bits = b.mut_("lost", Expr::U32(0));
+        let of_block = tiled.slices.map(|_| {
+            let meaning = "whether some slice has seen a number that planes do not hold";
+            let word =
+                b.shared("lost_of_block", Elem::U32, [], BufferLayout::row_major(0), meaning);
+            let word = Access::new(word, []);
+            let first_thread = BlockTile::of(tiled).first_thread;
+            b.if_(first_thread, |b| b.store(word.clone(), Expr::U32(0)));
+            word
+        });
+        Self { bits, of_block, format }
+    }
+
+    /// Sees what is left of two numbers.
+    pub(super) fn see(&self, b: &mut KernelBuilder, rests: [Expr; 2]) {
+        let [rest_a, rest_b] = rests;
+        b.assign(self.bits, self.bits | (rest_a | rest_b));
+    }
+
+    /// Sees one number.
+    pub(super) fn see_one(&self, b: &mut KernelBuilder, value: Expr) {
+        let rest = self.rest(b).apply([value]);
+        b.assign(self.bits, self.bits | rest);
+    }
+
+    /// Those of the bits that count: the lower half of what is left of a number of `bf16`, which has none.
+    fn counted(&self, bits: Expr) -> Expr {
+        match self.format {
+            Format::Bf16 | Format::F16 => bits & Expr::U32(0xffff),
+            Format::Tf32 => bits,
+        }
+    }
+
+    /// The function that says what the planes leave of a number, as bits of which some count.
+    fn rest(&self, b: &mut KernelBuilder) -> FunctionId {
+        let params = [("x", Ty::F32)];
+        match self.format {
+            Format::Bf16 | Format::F16 => {
+                let meaning = [
+                    "What two numbers of bf16 leave of x, as bits: the lower half is zero where a third one",
+                    "holds it.",
+                ];
+                b.function("rest", &meaning, &params, |b, params| {
+                    let rounded = |x: Var| Expr::from(x).cast(Elem::Bf16).cast(Elem::F32);
+                    let x = params[0];
+                    let first = b.let_("first", x - rounded(x));
+                    (first - rounded(first)).bitcast(Elem::U32)
+                })
+            }
+            Format::Tf32 => {
+                let meaning =
+                    ["1 where two numbers of tf32 do not hold x but for rounding, else 0."];
+                b.function("rest", &meaning, &params, |b, params| {
+                    let size = b.let_("size", magnitude(params[0].into()));
+                    held_by_tf32(size).select(Expr::U32(0), Expr::U32(1))
+                })
+            }
+        }
+    }
+
+    /// Whether this warp, or another one of its block that has terms of the same sums, has seen one.
+    fn seen(&self, b: &mut KernelBuilder) -> Expr {
+        let of_warp = Expr::Call(Intrinsic::OrOfLanes, vec![self.bits.into()]);
+        let Some(word) = &self.of_block else { return self.counted(of_warp).any_bit() };
+        let counted = self.counted(self.bits.into());
+        b.if_(counted.any_bit(), |b| {
+            let (one, order) = (Expr::U32(1), MemoryOrder::Relaxed);
+            b.atomic_only(AtomicOp::Max, word.clone(), one, order, Scope::Block);
+        });
+        b.barrier();
+        word.clone().load().any_bit()
+    }
+}
+
+/// Makes sums of numbers that the planes do not hold once more.
+pub(crate) fn recompute(
+    b: &mut KernelBuilder,
+    tiled: &Tiled<'_>,
+    of: &WarpMatrices,
+    acc: &Accumulators,
+) {
+    let Some((matrices, lost)) =
+        acc.matrices().and_then(|matrices| matrices.lost.as_ref().map(|lost| (matrices, lost)))
+    else {
+        return;
+    };
+    let rest = lost.rest(b);
+    let format = of.counts.plan.format().name();
+    b.comment(format!(
+        "A number that PLANES of {format} do not hold, an infinity or a tiny one: its sums are made"
+    ));
+    b.comment("once more, as f32 makes them.");
+    let seen = lost.seen(b);
+    let rolled = |end: Expr| For::below(0, end).unroll(Unroll::By(1));
+    b.if_(seen, |b| {
+        b.loop_("m", rolled(tiled.tm.into()), |b, m| {
+            let row = b.let_("row", line(&tiled.a, tiled.rows.element(m.into())));
+            let sums = b.zeroed_registers("sums", Elem::F32, [tiled.tn.into()], "");
+            let rests = b.zeroed_registers("rests", Elem::U32, [tiled.tn.into()], "");
+            b.loop_("k", rolled(tiled.depth()), |b, term| {
+                let a_value = b.let_("of_a", tiled.a.at(row.into(), term.into()).load());
+                let rest_a = b.let_("rest_a", rest.apply([a_value.into()]));
+                over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
+                    let col = line(&tiled.b, tiled.cols.element(n.clone()));
+                    let b_value = b.let_("of_b", tiled.b.at(col, term.into()).load());
+                    let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]));
+                    let fma = vec![a_value.into(), b_value.into(), sum.clone().load()];
+                    b.store(sum, Expr::Call(Intrinsic::Fma, fma));
+                    let rest_b = rest.apply([b_value.into()]);
+                    b.store(left.clone(), left.load() | (rest_a | rest_b));
+                });
+            });
+            // Registers have no index: which row this is is written out.
+            over(b, "i", tiled.tm.into(), tiled.t.tm(), |b, i| {
+                over(b, "n", tiled.tn.into(), tiled.t.tn(), |b, n| {
+                    let [sum, left] = [sums, rests].map(|of| Access::new(of, [n.clone()]).load());
+                    let differs = lost.counted(left).any_bit();
+                    let own = i.clone().equals(m).and(differs);
+                    // All terms are in the sum of the first slice: -0 adds nothing to it.
+                    let sum = match tiled.slices {
+                        None => sum,
+                        Some(slices) => {
+                            let first = Expr::from(slices.of_block.slice).equals(0);
+                            first.select(sum, Expr::F32(-0.0))
+                        }
+                    };
+                    b.if_(own, |b| b.store(matrices.place(&i, &n), sum));
+                });
+            });
+        });
+    });
+}
+
+/// The row of A or column of B that stands for one which may lie past the edge.
+fn line(factor: &Factor, at: Expr) -> Expr {
+    let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
+    edge::inside(edge, factor.origin + at, factor.extent)
+}

@@ -1,0 +1,287 @@
+//! The words of A and B that a lane brings: read from a tile, and turned into what tensor cores multiply.
+
+use super::{From, Matrices, Own, Told, WarpMatrices};
+use crate::ir::{
+    Access, BufferId, Const, Elem, Expr, For, Intrinsic, KernelBuilder, LoadMatrix, Mma, Unroll,
+    Var,
+};
+use crate::lower::sgemm::shared::copy::name_of;
+use crate::lower::sgemm::shared::tile::{Factor, Tiled};
+use crate::lower::sgemm::simt::fragment::over;
+use crate::target::intrinsic::CANONICAL_NAN;
+use crate::target::tensor_core::Format;
+
+/// Terms of a step that lie between the two of a word.
+const APART: i32 = 4;
+
+/// One of the two factors, as a lane brings it in one step.
+pub(super) struct Side<'t> {
+    factor: &'t Factor,
+    /// The first term of the step in the tile.
+    at: Expr,
+    /// Instructions along its free axis, by name and as a number.
+    count: (Const, u32),
+    /// From where it reads.
+    source: Source,
+    /// Lines of a lane in an instruction: two rows of A, a column of B.
+    lines: i32,
+}
+
+/// From where a lane reads in a step.
+#[derive(Clone, Copy)]
+enum Source {
+    /// In the tile, from this line and this term on.
+    Tile { free: Var, term: Var },
+    /// What `ldmatrix` brings, to which it says this.
+    Matrices(Told),
+}
+
+/// The numbers that a lane has of an instruction's terms.
+enum Held {
+    /// In the tile, from this line and this term on.
+    Tile { free: Var, term: Var },
+    /// In registers, as `ldmatrix` has brought them: for each half of the terms, or for all.
+    Loaded(BufferId),
+}
+
+impl<'t> Side<'t> {
+    pub fn of_a(b: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMatrices, at: &Expr) -> Self {
+        let count = (of.counts.rows, of.counts.plan.rows());
+        let source = Source::of(b, &tiled.a, of.from[0], at);
+        Self { factor: &tiled.a, at: at.clone(), count, source, lines: 2 }
+    }
+
+    pub fn of_b(b: &mut KernelBuilder, tiled: &'t Tiled<'_>, of: &WarpMatrices, at: &Expr) -> Self {
+        let count = (of.counts.cols, of.counts.plan.cols());
+        let source = Source::of(b, &tiled.b, of.from[1], at);
+        Self { factor: &tiled.b, at: at.clone(), count, source, lines: 1 }
+    }
+
+    /// Reads the words of all instructions.
+    pub fn all(
+        &self,
+        b: &mut KernelBuilder,
+        of: (&WarpMatrices, &Matrices),
+        slot: &Expr,
+    ) -> BufferId {
+        let array = self.array(b, of.0, Some(self.count.0));
+        let (count, number) = self.count;
+        over(b, "j", count.into(), number, |b, nth| {
+            self.read(b, of, slot, &nth, &|plane: Option<Expr>, word: Var| {
+                Access::new(array, plane.into_iter().chain([nth.clone(), word.into()]))
+            });
+        });
+        array
+    }
+
+    /// Reads those of the n-th instruction.
+    pub fn one(
+        &self,
+        b: &mut KernelBuilder,
+        of: (&WarpMatrices, &Matrices),
+        slot: &Expr,
+        nth: &Expr,
+    ) -> BufferId {
+        let array = self.array(b, of.0, None);
+        self.read(b, of, slot, nth, &|plane: Option<Expr>, word: Var| {
+            Access::new(array, plane.into_iter().chain([word.into()]))
+        });
+        array
+    }
+
+    /// Words of a lane in an instruction.
+    fn count_of_words(&self) -> i32 {
+        self.lines * Mma::OF_B as i32
+    }
+
+    fn array(&self, b: &mut KernelBuilder, of: &WarpMatrices, count: Option<Const>) -> BufferId {
+        let dims = of.counts.planes.into_iter().chain(count).map(Expr::from);
+        let dims = dims.chain([self.count_of_words().into()]);
+        b.registers(&name_of(&self.factor.plan, "frag"), Elem::U32, dims, "")
+    }
+
+    /// Reads the words of the n-th instruction to where they belong, by their planes and numbers.
+    fn read(
+        &self,
+        b: &mut KernelBuilder,
+        (of, matrices): (&WarpMatrices, &Matrices),
+        slot: &Expr,
+        nth: &Expr,
+        place: &dyn Fn(Option<Expr>, Var) -> Access,
+    ) {
+        let held = match self.source {
+            Source::Tile { free, term } => Held::Tile { free, term },
+            Source::Matrices(told) => Held::Loaded(self.load(b, of, told, slot, nth)),
+        };
+        b.unrolled("w", self.count_of_words(), |b, word| {
+            let value = |which| self.value(of, &held, slot, nth, word, which);
+            let target = |plane: Option<Expr>| place(plane, word);
+            let pack = match of.counts.plan.format() {
+                Format::Tf32 => return tf32(b, (of, matrices), value(0), &target),
+                Format::Bf16 => Intrinsic::PackBf16,
+                Format::F16 => Intrinsic::PackF16,
+            };
+            halves(b, (of, matrices), pack, [value(0), value(1)], &target);
+        });
+    }
+
+    /// Loads the numbers of the n-th instruction.
+    fn load(
+        &self,
+        b: &mut KernelBuilder,
+        of: &WarpMatrices,
+        told: Told,
+        slot: &Expr,
+        nth: &Expr,
+    ) -> BufferId {
+        let terms = of.counts.plan.terms() as i32;
+        let lines = 8 * self.lines;
+        let name = name_of(&self.factor.plan, "raw");
+        let from = |half: Expr| {
+            let free = told.free + nth.clone() * lines;
+            let term = self.at.clone() + half + told.term;
+            self.factor.shared.at(slot, (free, term)).vector()
+        };
+        // Four terms of eight lines are a matrix.
+        let count = self.lines * terms / 4;
+        if count <= 4 {
+            let raw = b.registers(&name, Elem::F32, [count.into()], "");
+            let to = Access::new(raw, [0.into()]);
+            let load =
+                LoadMatrix { count: count as u8, transposed: false, to, from: from(0.into()) };
+            b.load_matrix(load);
+            return raw;
+        }
+        let raw = b.registers(&name, Elem::F32, [2.into(), 4.into()], "");
+        b.unrolled("h", 2, |b, h| {
+            let to = Access::new(raw, [h.into(), 0.into()]);
+            let from = from(h * (terms / 2));
+            b.load_matrix(LoadMatrix { count: 4, transposed: false, to, from });
+        });
+        raw
+    }
+
+    /// The first or the second number of a word of the n-th instruction; where a word is one number, the first.
+    fn value(
+        &self,
+        of: &WarpMatrices,
+        held: &Held,
+        slot: &Expr,
+        nth: &Expr,
+        word: Var,
+        which: i32,
+    ) -> Expr {
+        let terms = of.counts.plan.terms() as i32;
+        let (line, half) = match self.lines {
+            1 => (Expr::I32(0), Expr::from(word)),
+            lines => (word % lines, word / lines),
+        };
+        match held {
+            Held::Tile { free, term } => {
+                let free = *free + (nth.clone() * self.lines + line) * of.lanes;
+                let term = *term + half * (terms / 2) + which * APART;
+                self.factor.shared.at(slot, (free, term)).load()
+            }
+            Held::Loaded(raw) => {
+                // A matrix for each line, and behind those the ones of the next four terms.
+                let matrix = line + which * self.lines;
+                let index = match (self.lines * terms / 4, of.counts.plan.format()) {
+                    (8, _) => vec![half, matrix],
+                    (_, Format::Tf32) => vec![word.into()],
+                    _ => vec![half * 2 + matrix],
+                };
+                Access::new(*raw, index).load()
+            }
+        }
+    }
+}
+
+impl Source {
+    fn of(b: &mut KernelBuilder, factor: &Factor, from: From, at: &Expr) -> Self {
+        match from {
+            From::Matrices(told) => Self::Matrices(told),
+            From::Tile(Own { free, term }) => {
+                let term = b.let_(&name_of(&factor.plan, "term"), at.clone() + term);
+                Self::Tile { free, term }
+            }
+        }
+    }
+}
+
+/// A word of two numbers, in each plane.
+fn halves(
+    b: &mut KernelBuilder,
+    (of, matrices): (&WarpMatrices, &Matrices),
+    pack: Intrinsic,
+    [low, high]: [Expr; 2],
+    target: &dyn Fn(Option<Expr>) -> Access,
+) {
+    let packed = |low: Expr, high: Expr| Expr::Call(pack, vec![low, high]);
+    let Some(planes) = of.counts.planes else {
+        return b.store(target(None), packed(low, high));
+    };
+    if pack != Intrinsic::PackBf16 {
+        unreachable!(
+            "checked: by the lanes of a warp numbers are taken apart into those of bf16, or of tf32"
+        )
+    }
+    let (low, high) = (b.mut_("low", low), b.mut_("high", high));
+    let last = planes - 1;
+    b.loop_("p", For::below(0, last.clone()).unroll(Unroll::Full), |b, p| {
+        let word = b.let_("word", packed(low.into(), high.into()));
+        b.store(target(Some(p.into())), word);
+        b.assign(low, low - lower(word.into()));
+        b.assign(high, high - upper(word.into()));
+    });
+    if let Some(lost) = &matrices.lost {
+        lost.see(b, [low.into(), high.into()].map(|rest: Expr| rest.bitcast(Elem::U32)));
+    }
+    b.store(target(Some(last)), packed(low.into(), high.into()));
+}
+
+/// A number of 32 bits, in each plane.
+fn tf32(
+    b: &mut KernelBuilder,
+    (of, matrices): (&WarpMatrices, &Matrices),
+    value: Expr,
+    target: &dyn Fn(Option<Expr>) -> Access,
+) {
+    let value = b.let_("value", value);
+    if of.counts.planes.is_none() {
+        return b.store(target(None), to_tf32_or_nan(value.into()));
+    }
+    let large = b.let_("large", to_tf32(value.into()));
+    b.store(target(Some(0.into())), large);
+    if let Some(lost) = &matrices.lost {
+        lost.see_one(b, value.into());
+    }
+    let rest = value - kept(large.into()).bitcast(Elem::F32);
+    b.store(target(Some(1.into())), to_tf32(rest));
+}
+
+/// The bits of a number that is held by `tf32`, as far as they are looked at.
+pub(crate) fn kept(word: Expr) -> Expr {
+    word & Expr::U32(!0x1fff)
+}
+
+/// The word that stands for a number in `tf32`, which may be none.
+pub(crate) fn to_tf32_or_nan(value: Expr) -> Expr {
+    let is_nan = value.clone().differs(value.clone());
+    is_nan.select(Expr::U32(CANONICAL_NAN), to_tf32(value))
+}
+
+/// A number rounded to `tf32`, ties away from zero: half of the last bit that is looked at is added to its magnitude.
+/// What is behind that bit tensor cores leave out by themselves. It is for no NaN.
+pub(crate) fn to_tf32(value: Expr) -> Expr {
+    value.bitcast(Elem::U32) + Expr::U32(0x1000)
+}
+
+/// The lower half of a word as `f32`: that of a `bf16`.
+pub(super) fn lower(word: Expr) -> Expr {
+    (word << Expr::U32(16)).bitcast(Elem::F32)
+}
+
+/// The upper half.
+pub(super) fn upper(word: Expr) -> Expr {
+    (word & Expr::U32(0xffff_0000)).bitcast(Elem::F32)
+}

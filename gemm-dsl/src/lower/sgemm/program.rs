@@ -1,0 +1,3 @@
+//! Programs of several launches.
+
+pub(crate) mod wgmma;

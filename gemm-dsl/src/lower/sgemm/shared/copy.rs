@@ -1,0 +1,241 @@
+//! The copies that bring a tile of A or B from global to shared memory. A [`TileCopy`] knows which
+//! elements a thread copies; how they travel is the pipeline's choice: `load` goes straight to
+//! shared memory or through registers, `stream` by asynchronous copies.
+
+use crate::ir::{Const, Expr, For, KernelBuilder, Unroll, Var};
+use crate::plan::{Axis, GROUP, OperandPlan, Walk};
+
+/// A thread's share in copying one operand's tile.
+#[derive(Clone, Debug)]
+pub(crate) struct TileCopy {
+    plan: OperandPlan,
+    /// Accesses of a thread.
+    pub count: Const,
+    pub places: Places,
+    /// Its only access, where a thread makes just one: the places are named once and for all.
+    pub only: Option<Place>,
+}
+
+/// Where the accesses of a thread lie: the plan's [`Walk`] in the names of the text. A line of the
+/// tile is a run of neighbours in memory: which line, and where along it.
+#[derive(Clone, Debug)]
+pub(crate) enum Places {
+    Lines { line: Var, along: Var, step: Const },
+    Groups { line: Var, along: Var, step: Const, passes: Const },
+    Linear { tid: Var, threads: Const, per_line: Expr, total: Const, exact: bool },
+}
+
+/// One access of a thread: its number and its place in the tile.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub i: Expr,
+    /// Its first element, along the axis that the operand shares with C.
+    pub free: Expr,
+    /// And along K.
+    pub k: Expr,
+    contiguous: Axis,
+    /// Whether the access exists, where that is not certain.
+    exists: Option<Expr>,
+}
+
+impl Place {
+    /// Where element `lane` of the access lies: along the free axis, and along K.
+    pub fn lane(&self, lane: i32) -> (Expr, Expr) {
+        match self.contiguous {
+            Axis::K => (self.free.clone(), self.k.clone() + lane),
+            Axis::M | Axis::N => (self.free.clone() + lane, self.k.clone()),
+        }
+    }
+}
+
+/// Which of its accesses a thread makes now.
+pub(crate) enum Share {
+    /// All.
+    All,
+    /// Part `k` of `parts`, for copies that are spread over the steps of a tile.
+    Part { k: Var, parts: Const },
+}
+
+/// A name of the text that belongs to one operand, such as `a_row`.
+pub(crate) fn name_of(plan: &OperandPlan, what: &str) -> String {
+    format!("{}_{what}", plan.letter().to_ascii_lowercase())
+}
+
+/// What a line of the matrix is called.
+fn line_of(plan: &OperandPlan) -> &'static str {
+    if plan.lines_are_rows() { "row" } else { "column" }
+}
+
+/// The names of the index of a line and of that along it.
+fn names(plan: &OperandPlan) -> [&'static str; 2] {
+    if plan.lines_are_rows() { ["row", "col"] } else { ["col", "row"] }
+}
+
+/// The threads of a block, and the constants that name the tile's extents.
+#[derive(Clone, Copy)]
+pub(crate) struct Extents {
+    pub tid: Var,
+    pub threads: Const,
+    pub free: Const,
+    pub depth: Const,
+}
+
+impl TileCopy {
+    /// Declares the constants and the thread's starting places.
+    /// `other` is the plan of the other operand.
+    pub fn declare(
+        b: &mut KernelBuilder,
+        plan: OperandPlan,
+        other: OperandPlan,
+        of: Extents,
+    ) -> Self {
+        let (count, places) = Declare { plan: &plan, other: &other, of }.places(b);
+        let mut copy = Self { plan, count, places, only: None };
+        if plan.accesses() == 1 {
+            copy.only = Some(copy.place(b, 0.into()));
+        }
+        copy
+    }
+}
+
+struct Declare<'p> {
+    plan: &'p OperandPlan,
+    other: &'p OperandPlan,
+    of: Extents,
+}
+
+impl Declare<'_> {
+    fn constant(
+        &self,
+        b: &mut KernelBuilder,
+        suffix: &str,
+        value: impl Into<Expr>,
+        meaning: impl Into<String>,
+    ) -> Const {
+        b.constant(&format!("{}_{suffix}", self.plan.letter()), value, meaning)
+    }
+
+    /// The number of accesses, and where they lie.
+    fn places(&self, b: &mut KernelBuilder) -> (Const, Places) {
+        let (plan, letter) = (self.plan, self.plan.letter());
+        let Extents { tid, threads, free, depth } = self.of;
+        let (lines, line) =
+            if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
+        let unit = if plan.width() == 4 { "vectors" } else { "elements" };
+        let units = format!("{unit} of a tile of {letter}");
+        let per_thread = format!("{units} per thread");
+        let what = line_of(plan);
+        let [line_name, along_name] = names(plan).map(|name| name_of(plan, name));
+        let width = plan.width() as i32;
+        let per_line = line / width;
+        match plan.walk() {
+            Walk::Groups { .. } => {
+                let group = GROUP as i32;
+                let meaning = format!("{what}s of {letter} copied at once");
+                let step = self.constant(b, "STEP", threads / group, meaning);
+                let way = if plan.lines_are_rows() { "down" } else { "across" };
+                let meaning = format!("steps {way} a tile of {letter}");
+                let passes = self.constant(b, "PASSES", lines / step, meaning);
+                let count = self.constant(b, "COPIES", passes * (line / group), per_thread);
+                b.comment(format!(
+                    "Eight threads copy eight adjacent {} of a {what} of {letter}: a 32-byte sector.",
+                    plan.contiguous().to_string().to_ascii_lowercase(),
+                ));
+                let line = b.let_(&line_name, tid / group);
+                let along = b.let_(&along_name, tid % group);
+                (count, Places::Groups { line, along, step, passes })
+            }
+            Walk::Lines { .. } => {
+                let meaning = match plan.lines_are_rows() {
+                    true => format!("rows of a tile of {letter} that the block copies at once"),
+                    false => format!("columns of a tile of {letter} copied at once"),
+                };
+                let step = self.constant(b, "STEP", threads / per_line.clone(), meaning);
+                let count = self.constant(b, "COPIES", lines / step, per_thread);
+                // Said of both at the first one, else of each that is copied so.
+                let both = matches!(self.other.walk(), Walk::Lines { .. })
+                    && self.other.lines_are_rows() == plan.lines_are_rows();
+                let of = match (both, plan.free()) {
+                    (true, Axis::M) => Some("a tile".to_owned()),
+                    (true, _) => None,
+                    (false, _) => Some(format!("a tile of {letter}")),
+                };
+                if let Some(of) = of {
+                    b.comment(format!("Copies: consecutive threads along the {what}s of {of}."));
+                }
+                let line = b.let_(&line_name, tid / per_line.clone());
+                let along = b.let_(&along_name, tid % per_line * width);
+                (count, Places::Lines { line, along, step })
+            }
+            Walk::Linear { exact, .. } => {
+                let total = self.constant(b, "TOTAL", lines * per_line.clone(), units);
+                let count = if exact { total / threads } else { (total + threads - 1) / threads };
+                let count = self.constant(b, "COPIES", count, per_thread);
+                (count, Places::Linear { tid, threads, per_line, total, exact })
+            }
+        }
+    }
+}
+
+impl TileCopy {
+    /// Runs the body for each of the accesses in the share.
+    pub fn each(
+        &self,
+        b: &mut KernelBuilder,
+        share: &Share,
+        body: impl FnOnce(&mut KernelBuilder, Place),
+    ) {
+        let at = |b: &mut KernelBuilder, place: Place| match place.exists.clone() {
+            None => body(b, place),
+            Some(exists) => b.if_(exists, |b| body(b, place)),
+        };
+        let (from, to, unroll) = match (share, &self.only) {
+            (Share::All, Some(place)) => return at(b, place.clone()),
+            (Share::All, None) => {
+                (0.into(), self.count.into(), self.plan.unroll().map_or(Unroll::Full, Unroll::By))
+            }
+            (Share::Part { k: part, parts }, _) => {
+                (self.count * *part / *parts, self.count * (*part + 1) / *parts, Unroll::Full)
+            }
+        };
+        b.loop_("i", For::below(from, to).unroll(unroll), |b, i| {
+            let place = self.place(b, i.into());
+            at(b, place);
+        });
+    }
+
+    /// Names the place of access `i`.
+    fn place(&self, b: &mut KernelBuilder, i: Expr) -> Place {
+        // An only access is named beside that of the other operand, so its names tell them apart.
+        let only = i == Expr::I32(0);
+        let [line_name, along_name] = names(&self.plan).map(|name| match only {
+            true => name_of(&self.plan, name),
+            false => name[..1].to_owned(),
+        });
+        let mut exists = None;
+        let (line, along): (Expr, Expr) = match &self.places {
+            Places::Lines { line, along, .. } | Places::Groups { line, along, .. } if only => {
+                ((*line).into(), (*along).into())
+            }
+            Places::Lines { line, along, step } => {
+                (b.let_(&line_name, *line + i.clone() * *step).into(), (*along).into())
+            }
+            Places::Groups { line, along, step, passes } => {
+                let line = b.let_(&line_name, *line + i.clone() % *passes * *step).into();
+                let along = b.let_(&along_name, *along + i.clone() / *passes * GROUP as i32);
+                (line, along.into())
+            }
+            Places::Linear { tid, threads, per_line, total, exact } => {
+                let name = if only { name_of(&self.plan, "index") } else { "index".to_owned() };
+                let index = b.let_(&name, *tid + i.clone() * *threads);
+                exists = (!exact).then(|| Expr::from(index).lt(*total));
+                let line = b.let_(&line_name, index / per_line.clone()).into();
+                let along = index % per_line.clone() * self.plan.width() as i32;
+                (line, b.let_(&along_name, along).into())
+            }
+        };
+        let contiguous = self.plan.contiguous();
+        let (free, depth) = if contiguous == Axis::K { (line, along) } else { (along, line) };
+        Place { i, free, k: depth, contiguous, exists }
+    }
+}

@@ -1,0 +1,280 @@
+//! The epilogue: visits the sums of a thread as (row, column, value). Of the builders of a kernel whose
+//! threads hold tiles of C it alone knows C; `naive` stores what [`Finish`] makes of a sum by itself.
+
+use crate::ir::{Access, BufferId, BufferLayout, Elem, Expr, For, KernelBuilder, Unroll};
+use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::shared::epilogue_args::{Line, Operands};
+use crate::lower::sgemm::shared::epilogue_expression::Finish;
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
+use crate::plan::Guards;
+
+/// Writes the elements of C that exist.
+pub(crate) fn store(
+    b: &mut KernelBuilder,
+    block: &BlockTile<'_>,
+    acc: &Accumulators,
+    finish: &Finish<'_>,
+) {
+    match block.origin.nth.zip(block.problem.batch) {
+        None => tile(b, block, acc, finish),
+        Some((nth, batch)) => {
+            b.if_(Expr::from(nth).lt(batch), |b| tile(b, block, acc, finish));
+        }
+    }
+}
+
+/// Writes those of a product that there is.
+fn tile(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+    let plan = block.epilogue;
+    if plan.waiting() > 0 {
+        return looped(b, block, acc, finish);
+    }
+    match plan.guards() {
+        Guards::None => {
+            b.comment("Write the outputs.");
+            outputs(b, block, acc, finish, false);
+        }
+        Guards::Inline => {
+            b.comment("Write the outputs that exist.");
+            outputs(b, block, acc, finish, true);
+        }
+        Guards::Hoisted => {
+            b.comment("Write the outputs that exist.");
+            let (p, origin) = (&block.problem, &block.origin);
+            let inside = (origin.row + block.bm.clone())
+                .le(p.m)
+                .and((origin.col + block.bn.clone()).le(p.n));
+            b.if_else(
+                inside,
+                |b| outputs(b, block, acc, finish, false),
+                |b| outputs(b, block, acc, finish, true),
+            );
+        }
+    }
+}
+
+/// What a thread stores.
+struct Outputs<'a> {
+    block: &'a BlockTile<'a>,
+    finish: &'a Finish<'a>,
+    guards: bool,
+}
+
+/// A row of C, and the operands as far as they have been read for it.
+struct Row {
+    row: Expr,
+    operands: Operands,
+}
+
+/// Sums of adjacent outputs: the number of the first among the columns of the thread, its column of C,
+/// and each sum.
+struct Sums {
+    n: Expr,
+    col: Expr,
+    each: Vec<Expr>,
+    /// All of them, where they are one vector.
+    whole: Option<Expr>,
+}
+
+fn outputs(
+    b: &mut KernelBuilder,
+    block: &BlockTile<'_>,
+    acc: &Accumulators,
+    finish: &Finish<'_>,
+    guards: bool,
+) {
+    let p = &block.problem;
+    let operands = match block.rows.count {
+        // What belongs to a column is read once.
+        1 => finish.operands.clone(),
+        _ => finish.operands.columns(b, block.cols.name.into(), |b, arrays| {
+            columns(b, block, arrays, guards);
+        }),
+    };
+    let outputs = Outputs { block, finish, guards };
+    over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
+        let row = b.let_("row", block.origin.row + block.rows.element(m.clone()));
+        guarded(b, guards, Expr::from(row).lt(p.m), |b| {
+            let operands = operands.row(b, &row.into());
+            let row = Row { row: row.into(), operands };
+            if block.epilogue.width() == 4 {
+                over(b, "v", block.cols.name / 4, block.cols.count / 4, |b, v| {
+                    let col = b.let_("col", block.origin.col + block.cols.vector(v.clone()));
+                    let n = v * 4;
+                    let each = (0..4).map(|j| acc.value(&m, &(n.clone() + j))).collect();
+                    let whole = Some(acc.vector(&m, &n));
+                    outputs.vector(b, &row, &Sums { n, col: col.into(), each, whole });
+                });
+            } else {
+                over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
+                    let col = b.let_("col", block.origin.col + block.cols.element(n.clone()));
+                    guarded(b, guards, Expr::from(col).lt(p.n), |b| {
+                        let each = vec![acc.value(&m, &n)];
+                        outputs.one(b, &row, 0, &Sums { n, col: col.into(), each, whole: None });
+                    });
+                });
+            }
+        });
+    });
+}
+
+/// The same in a loop that is not written out, for an epilogue of much code: some rows of sums at a time
+/// wait in shared memory, where an index need not be known to the compiler.
+fn looped(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators, finish: &Finish<'_>) {
+    let (p, plan) = (&block.problem, block.epilogue);
+    let guards = plan.guards() != Guards::None;
+    let meaning = "rows of a thread whose sums wait at once";
+    let rows = b.constant("WAITING", plan.waiting() as i32, meaning);
+    let width = plan.width();
+    let (per_row, number) = match width {
+        4 => (block.cols.name / 4, block.cols.count / 4),
+        _ => (block.cols.name.into(), block.cols.count),
+    };
+    let stored = if width == 4 { "vectors" } else { "sums" };
+    let meaning = format!("{stored} of a thread that wait at once");
+    let all = b.constant("SUMS", rows * per_row.clone(), meaning);
+    let dims = [all.into(), block.holders.clone() * width as i32];
+    let meaning = "sums that wait, each where its own thread alone looks";
+    let sums = b.shared("sums", Elem::F32, dims, BufferLayout::row_major(2), meaning);
+    let own: Expr = block.holder.clone() * width as i32;
+    let at = |i: Expr| {
+        let at = Access::new(sums, [i, own.clone()]);
+        if width == 4 { at.vector() } else { at }
+    };
+    b.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
+    b.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
+    let outputs = Outputs { block, finish, guards };
+    let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
+    b.loop_("part", parts, |b, part| {
+        // Registers have no index: which rows these are is written out.
+        over(b, "other", block.rows.name / rows, block.rows.count / plan.waiting(), |b, other| {
+            b.if_(other.clone().equals(part), |b| {
+                over(b, "m", rows.into(), plan.waiting(), |b, m| {
+                    over(b, "n", per_row.clone(), number, |b, n| {
+                        let of_thread = other.clone() * rows + m.clone();
+                        let sum = match width {
+                            4 => acc.vector(&of_thread, &(n.clone() * 4)),
+                            _ => acc.value(&of_thread, &n),
+                        };
+                        b.store(at(m.clone() * per_row.clone() + n), sum);
+                    });
+                });
+            });
+        });
+        b.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |b, i| {
+            let m = b.let_("m", part * rows + Expr::from(i) / per_row.clone());
+            let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
+            let n = Expr::from(i) % per_row.clone();
+            let col = match width {
+                4 => block.cols.vector(n.clone()),
+                _ => block.cols.element(n.clone()),
+            };
+            let col = Expr::from(b.let_("col", block.origin.col + col));
+            let of_row = Expr::from(row).lt(p.m);
+            // A vector asks for its columns itself.
+            let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
+            guarded(b, guards, inside, |b| {
+                let operands = finish.operands.row(b, &row.into());
+                let row = Row { row: row.into(), operands };
+                let sum = Expr::from(b.let_("sum", at(i.into()).load()));
+                let each = match width {
+                    4 => (0..4).map(|j| sum.clone().lane(j)).collect(),
+                    _ => vec![sum],
+                };
+                let sums = Sums { n, col, each, whole: None };
+                match width {
+                    4 => outputs.vector(b, &row, &sums),
+                    _ => outputs.one(b, &row, 0, &sums),
+                }
+            });
+        });
+    });
+}
+
+/// Reads what operands hold for the columns of the thread that exist.
+fn columns(
+    b: &mut KernelBuilder,
+    block: &BlockTile<'_>,
+    arrays: &[(Line, BufferId)],
+    guards: bool,
+) {
+    let (p, plan) = (&block.problem, block.epilogue);
+    let wide = plan.width() == 4 && !(plan.straddles() && guards);
+    let (name, count) = if wide { ("v", block.cols.count / 4) } else { ("n", block.cols.count) };
+    let bound = if wide { block.cols.name / 4 } else { block.cols.name.into() };
+    over(b, name, bound, count, |b, i| {
+        let (first, at) = match wide {
+            true => (i.clone() * 4, block.cols.vector(i)),
+            false => (i.clone(), block.cols.element(i)),
+        };
+        let col = b.let_("own_col", block.origin.col + at);
+        guarded(b, guards, Expr::from(col).lt(p.n), |b| {
+            for (memory, kept) in arrays {
+                let from = memory.at(col);
+                let to = Access::new(*kept, [first.clone()]);
+                match wide {
+                    true => b.store(to.vector(), from.vector().load()),
+                    false => b.store(to, from.load()),
+                }
+            }
+        });
+    });
+}
+
+impl Outputs<'_> {
+    /// One output.
+    fn one(&self, b: &mut KernelBuilder, row: &Row, j: usize, sums: &Sums) {
+        let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
+        let held = row.operands.rest(b, (&row.row, &col), n, false);
+        let value = self.finish.value(sums.each[j].clone(), (&row.row, &col), (&held, 0));
+        b.store(self.block.problem.c().at(row.row.clone(), col), value);
+    }
+
+    /// Four adjacent outputs of a row.
+    fn four(&self, b: &mut KernelBuilder, row: &Row, sums: &Sums) {
+        let held = row.operands.rest(b, (&row.row, &sums.col), sums.n.clone(), true);
+        let values = match &sums.whole {
+            Some(whole) if self.finish.is_identity() => whole.clone(),
+            _ => {
+                let value = |j: usize| {
+                    let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
+                    self.finish.value(sum, (&row.row, &col), (&held, j))
+                };
+                Expr::Pack((0..4).map(value).collect())
+            }
+        };
+        b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
+    }
+
+    /// Four adjacent outputs of a row, as far as they exist.
+    fn vector(&self, b: &mut KernelBuilder, row: &Row, sums: &Sums) {
+        let (p, col) = (&self.block.problem, &sums.col);
+        if !self.block.epilogue.straddles() || !self.guards {
+            // A vector lies in C as a whole or not at all.
+            let inside = col.clone().lt(p.n);
+            return guarded(b, self.guards, inside, |b| self.four(b, row, sums));
+        }
+        b.if_else(
+            (col.clone() + 3).lt(p.n),
+            |b| self.four(b, row, sums),
+            |b| {
+                for j in 0..4 {
+                    b.if_((col.clone() + j as i32).lt(p.n), |b| self.one(b, row, j, sums));
+                }
+            },
+        );
+    }
+}
+
+fn guarded(
+    b: &mut KernelBuilder,
+    guards: bool,
+    inside: Expr,
+    body: impl FnOnce(&mut KernelBuilder),
+) {
+    if guards {
+        b.if_(inside, body);
+    } else {
+        body(b);
+    }
+}

@@ -1,0 +1,107 @@
+//! What becomes of a sum before it is stored: it is scaled as BLAS says, then the user's expression is
+//! applied. Both take what [`Operands`] have read beside the sum.
+
+use super::problem::Problem;
+use crate::expr::Lowered;
+use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
+use crate::lower::sgemm::shared::epilogue_args::{C, Held, Nth, Operands};
+use crate::plan::SgemmPlan;
+use crate::spec::{Named, SgemmSpec};
+
+/// What becomes of a sum before it is stored.
+pub(crate) struct Finish<'p> {
+    problem: &'p Problem,
+    /// What is read beside the sum; of this nothing has been read yet.
+    pub operands: Operands,
+    scaled: Option<Scaled>,
+    /// The expression, and what it takes after the sum.
+    closure: Option<(Lowered, Vec<Nth>)>,
+    /// The extent of K, also where none of the terms counts.
+    depth: Scalar,
+}
+
+/// alpha * acc + beta * c.
+struct Scaled {
+    function: FunctionId,
+    alpha: Nth,
+    beta: Nth,
+    c: Nth,
+}
+
+impl<'p> Finish<'p> {
+    /// Declares the parameters behind those of the product, and the functions.
+    pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &'p Problem) -> Self {
+        let spec = plan.spec();
+        let operands = Operands::declare(b, plan, problem);
+        let depth = match spec.names_depth() {
+            true => b.extent("DEPTH", Ty::I32, Extent::DEPTH),
+            false => problem.k,
+        };
+        let scaled = spec.scaled.then(|| Scaled {
+            function: scaled(b),
+            alpha: operands.nth(SgemmSpec::ALPHA),
+            beta: operands.nth(SgemmSpec::BETA),
+            c: operands.nth(C),
+        });
+        let closure = plan.epilogue().map(|epilogue| {
+            let taken = epilogue.named().map(|(param, named)| match named {
+                Named::Output => operands.nth(C),
+                Named::Operand(_) => operands.nth(&param.name),
+            });
+            (epilogue.closure().lower(b), taken.collect())
+        });
+        Self { problem, operands, scaled, closure, depth }
+    }
+
+    /// Whether a sum is stored as it is.
+    pub(crate) fn is_identity(&self) -> bool {
+        self.closure.is_none() && self.scaled.is_none()
+    }
+
+    /// What is stored for the sum of an element of C, the j-th of those for which operands are held.
+    pub(crate) fn value(
+        &self,
+        sum: Expr,
+        (row, col): (&Expr, &Expr),
+        (held, j): (&Held, usize),
+    ) -> Expr {
+        let p = self.problem;
+        let sum = match &self.scaled {
+            Some(Scaled { function, alpha, beta, c }) => {
+                let [c, alpha, beta] = [c, alpha, beta].map(|nth| held.value(*nth, j));
+                function.apply([sum, c, alpha, beta, p.k.into()])
+            }
+            None => sum,
+        };
+        let Some((closure, taken)) = &self.closure else { return sum };
+        let params = [sum].into_iter().chain(taken.iter().map(|nth| held.value(*nth, j)));
+        closure.apply(params, |name| match name {
+            "m" => p.m.into(),
+            "n" => p.n.into(),
+            "k" => self.depth.into(),
+            "row" => row.clone(),
+            "col" => col.clone(),
+            other => unreachable!("the environment of an epilogue has no `{other}`"),
+        })
+    }
+}
+
+/// alpha * acc + beta * c by the rules of BLAS.
+fn scaled(b: &mut KernelBuilder) -> FunctionId {
+    let meaning = [
+        "alpha * acc + beta * c as BLAS has it: what is multiplied by beta = 0 does not count, nor does a",
+        "sum without terms.",
+    ];
+    let [alpha, beta] = SgemmSpec::FACTORS;
+    let params =
+        [("acc", Ty::F32), ("c", Ty::F32), (alpha, Ty::F32), (beta, Ty::F32), ("terms", Ty::I32)];
+    b.function("scaled", &meaning, &params, |b, vars| {
+        let [acc, c, alpha, beta, terms] = [0, 1, 2, 3, 4].map(|n| Expr::from(vars[n]));
+        let product = Expr::from(b.let_("product", alpha * acc));
+        let kept = Expr::from(b.let_("kept", beta.clone() * c));
+        let none = terms.equals(0);
+        let alone = b.let_("alone", none.clone().select(Expr::F32(0.0), product.clone()));
+        let both = b.let_("both", none.select(kept.clone(), product + kept));
+        beta.equals(0.0).select(alone, both)
+    })
+}

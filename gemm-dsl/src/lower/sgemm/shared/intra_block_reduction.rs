@@ -1,0 +1,85 @@
+//! Where several threads of a block have sums of the same elements, each of other terms: one of them gets all.
+//!
+//! The lanes of a warp are added by a tree, slices in their order. Both orders are fixed, so that the bits of a sum are.
+
+use crate::ir::{
+    Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, Intrinsic, KernelBuilder,
+    Unroll, Var,
+};
+use crate::lower::sgemm::shared::accumulator_tile::BlockTile;
+use crate::lower::sgemm::simt::fragment::{Accumulators, each};
+use crate::target::arch::WARP;
+
+/// Adds what the lanes of a warp have; lane 0 gets all.
+pub(crate) fn lanes(b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {
+    b.comment("Add what the lanes have: each takes the sum of the lane s above. Lane 0 gets all.");
+    let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into())).unroll(Unroll::Full);
+    b.loop_("s", half, |b, s| {
+        each(b, block.elements(), |b, m, n| {
+            let sum = acc.value(m, n);
+            let above = Expr::Call(Intrinsic::ShuffleDown, vec![sum.clone(), s.into()]);
+            acc.set(b, (m, n), sum + above);
+        });
+    });
+}
+
+/// The slices of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slices {
+    /// This thread's.
+    pub slice: Var,
+    /// How many there are.
+    pub slices: Const,
+}
+
+/// The sums that slices have handed over.
+pub(crate) struct HandedOver {
+    sums: BufferId,
+    slices: Slices,
+}
+
+impl Slices {
+    /// All slices but the first hand over their sums, where `has_sums` holds.
+    pub(crate) fn hand_over(
+        self,
+        b: &mut KernelBuilder,
+        block: &BlockTile<'_>,
+        acc: &Accumulators,
+        has_sums: Option<Expr>,
+    ) -> HandedOver {
+        let places = block.rows.name * block.cols.name;
+        // Slices of fewer threads than a warp has write at once: all of a place lie next to one another.
+        let dims = [places, self.slices - 1, block.holders.clone()];
+        let meaning = "sums of all slices but the first";
+        let sums = b.shared("handed_over", Elem::F32, dims, BufferLayout::row_major(3), meaning);
+        let handed_over = HandedOver { sums, slices: self };
+        b.comment("All slices but the first hand over their sums.");
+        let behind = Expr::from(self.slice).gt(0);
+        let condition = has_sums.into_iter().fold(behind, Expr::and);
+        b.if_(condition, |b| {
+            each(b, block.elements(), |b, m, n| {
+                b.store(handed_over.at(block, self.slice - 1, m, n), acc.value(m, n));
+            });
+        });
+        b.barrier();
+        handed_over
+    }
+}
+
+impl HandedOver {
+    fn at(&self, block: &BlockTile<'_>, nth: Expr, m: &Expr, n: &Expr) -> Access {
+        let place = m.clone() * block.cols.name + n.clone();
+        Access::new(self.sums, [place, nth, block.holder.clone()])
+    }
+
+    /// Adds them to those of the first slice, in the order of the slices.
+    pub(crate) fn add(&self, b: &mut KernelBuilder, block: &BlockTile<'_>, acc: &Accumulators) {
+        b.comment("Add them in the order of the slices.");
+        b.unrolled("other", self.slices.slices - 1, |b, other| {
+            each(b, block.elements(), |b, m, n| {
+                let sum = acc.value(m, n) + self.at(block, other.into(), m, n).load();
+                acc.set(b, (m, n), sum);
+            });
+        });
+    }
+}

@@ -1,0 +1,364 @@
+//! The schedule: which tile of C a block computes, and of a batch which product's, or which products'.
+//! Of the kernels of products no other code reads `blockIdx`; those before them, which make planes and find what scales
+//! them, have `sides`.
+
+use super::problem::Problem;
+use super::stream_k::StreamK;
+use crate::ir::{Const, Expr, Extent, KernelBuilder, Scalar, Special, Ty, Var};
+use crate::plan::{MAX_SPLIT, SgemmPlan, Shape};
+use crate::spec::Sharing;
+
+/// The first row and the first column of C of this block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub row: Var,
+    pub col: Var,
+    /// Which product of a batch it is.
+    pub batch: Option<Var>,
+    /// The number of the thread's product where that may be one that the batch has not: its threads
+    /// then compute the last one again, and store nothing.
+    pub nth: Option<Var>,
+}
+
+/// The parameters by which a block, or a cluster, knows which tiles are its own, each of them whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WholeTiles {
+    /// Tiles of C, of a batch of all its products.
+    pub tiles: Scalar,
+    /// Blocks that share them, or clusters.
+    pub sharers: Scalar,
+}
+
+impl WholeTiles {
+    pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan) -> Self {
+        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
+        let sharers = match plan.cluster() {
+            1 => b.extent("BLOCKS", Ty::I32, Extent::BLOCKS),
+            _ => b.extent("CLUSTERS", Ty::I32, Extent::CLUSTERS),
+        };
+        Self { tiles, sharers }
+    }
+}
+
+/// One of the products of a block that computes several.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// Which one it is.
+    pub product: Var,
+    /// How many there are.
+    pub products: Const,
+}
+
+/// The grid: along x one block for each tile of C, of a batch for each of each product or of as many as a block
+/// computes; along y for each range of K. Under `stream_k` as many blocks as the launch says.
+pub(crate) fn grid(plan: &SgemmPlan, problem: &Problem) -> [Expr; 3] {
+    let wide = |scalar| Expr::from(scalar).wide();
+    if let Some(StreamK { blocks, .. }) = problem.stream {
+        return [wide(blocks), 1u64.into(), 1u64.into()];
+    }
+    let along = match problem.persistent {
+        Some(WholeTiles { sharers, .. }) => wide(sharers),
+        None => tiles_of(plan, problem),
+    };
+    let along = match plan.cluster() {
+        1 => along,
+        blocks => along * u64::from(blocks),
+    };
+    [along, ranges_of(plan, problem), 1u64.into()]
+}
+
+/// The tiles of C by the parameters of a kernel.
+pub(crate) fn tiles_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
+    let wide = |scalar| Expr::from(scalar).wide();
+    tiles(plan, [problem.m, problem.n].map(wide), problem.batch.map(wide))
+}
+
+/// The ranges of K by the parameters of a kernel.
+pub(crate) fn ranges_of(plan: &SgemmPlan, problem: &Problem) -> Expr {
+    let wide = |scalar| Expr::from(scalar).wide();
+    let most = match (plan.sharing(), problem.ranges) {
+        (Sharing::Ranges(most), _) => u64::from(most).into(),
+        (_, most) => most.map_or(1u64.into(), wide),
+    };
+    ranges(plan, wide(problem.k), most)
+}
+
+/// The tiles of C, of a batch of all its products, as far as blocks of their own compute them.
+pub(crate) fn tiles(plan: &SgemmPlan, [m, n]: [Expr; 2], batch: Option<Expr>) -> Expr {
+    let (bm, bn) = plan.cluster_tile();
+    let tiles = m.div_ceil(u64::from(bm)) * n.div_ceil(u64::from(bn));
+    match (batch, plan.products()) {
+        (None, _) => tiles,
+        (Some(batch), 1) => tiles * batch,
+        (Some(batch), products) => tiles * batch.div_ceil(u64::from(products)),
+    }
+}
+
+/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31 terms.
+pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
+
+/// How many ranges of so many terms blocks of their own sum, of `most`: at least one, and none is empty but the
+/// only one.
+pub(crate) fn ranges(plan: &SgemmPlan, terms: Expr, most: Expr) -> Expr {
+    match plan.sharing() {
+        Sharing::Whole | Sharing::Stream => 1u64.into(),
+        Sharing::Ranges(_) | Sharing::AutoRanges => {
+            let depths = depths(terms, plan.depth());
+            depths.clone().div_ceil(depths.div_ceil(most))
+        }
+    }
+}
+
+/// The tiles of K, or rounds, each so deep: one of no terms at the least.
+pub(crate) fn depths(terms: Expr, depth: u32) -> Expr {
+    let depths = terms.div_ceil(u64::from(depth));
+    depths.clone().gt(1u64).select(depths, 1u64)
+}
+
+/// The same in the text of a kernel, of all of K.
+pub(crate) fn depths_of_k(
+    b: &mut KernelBuilder,
+    whole: &str,
+    problem: &Problem,
+    depth: Const,
+) -> Var {
+    let terms = Expr::from(problem.k);
+    b.let_(&format!("{whole}_k"), terms.clone().gt(0).select((terms - 1) / depth + 1, 1))
+}
+
+/// The most ranges of K in the text of a kernel: a constant, or what the launch says.
+pub(crate) fn most_ranges(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &Problem) -> Expr {
+    match (plan.sharing(), problem.ranges) {
+        (Sharing::Ranges(most), _) => {
+            b.constant("SPLIT_K", most as i32, "ranges of K at most").into()
+        }
+        (_, most) => most.map_or(Expr::I32(1), Expr::from),
+    }
+}
+
+/// The most ranges of so many terms under `split_k: auto`: as many as there are blocks for each tile of C where
+/// all multiprocessors have their blocks once, but no more than it pays to add.
+pub(crate) fn auto_ranges(plan: &SgemmPlan, tiles: Expr, terms: &Expr, sms: Expr) -> Expr {
+    let blocks = sms * u64::from(plan.blocks_per_sm());
+    let tiles = tiles.clone().gt(1u64).select(tiles, 1u64);
+    let fill = blocks / tiles;
+    let fill = fill.clone().gt(1u64).select(fill, 1u64);
+    fill.min(most_sharing(terms))
+}
+
+/// The most blocks among which it pays to share so many terms of a tile: where parts are short, to add what they
+/// leave takes longer than to sum them. The last block of a tile reads 4 bytes an element and part, 64 in a cycle; to
+/// sum a term of an element takes a 128th of a cycle: with s parts K / 128 / s + s / 16 cycles, least at s² = K / 8. It
+/// is the root, rounded down to a power of two, up to that of 2^31 terms.
+pub(crate) fn most_sharing(terms: &Expr) -> Expr {
+    (1..14u32).fold(Expr::U64(1), |root, log| {
+        terms.clone().ge(8u64 << (2 * log)).select(1u64 << log, root)
+    })
+}
+
+/// The number of the block's cluster of so many blocks.
+pub(crate) fn cluster(blocks: Const) -> Expr {
+    Expr::from(Special::BlockX) / blocks
+}
+
+/// The number of the block, where these are not numbered by tiles.
+pub(crate) fn block() -> Expr {
+    Special::BlockX.into()
+}
+
+/// The number of a block's tile among all, and of its range of K.
+pub(crate) fn tile_and_range() -> [Expr; 2] {
+    [Special::BlockX, Special::BlockY].map(Expr::from)
+}
+
+/// The range of K that a block sums.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range {
+    /// Its first term.
+    pub begin: Var,
+    /// How many terms it has.
+    pub depth: Var,
+}
+
+/// How many ranges there are of a tile, each for a block of its own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranges {
+    pub count: Var,
+    /// The tile, where its number is not that of the block.
+    pub tile: Option<Var>,
+}
+
+impl Ranges {
+    /// The range of this block, in whole tiles of K, or rounds, but for the last, and how many there are; where blocks
+    /// have ranges. `depth` is the terms of a tile or a round.
+    pub(crate) fn of_block(
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &Problem,
+        depth: Const,
+    ) -> Option<(Self, Range)> {
+        if !matches!(plan.sharing(), Sharing::Ranges(_) | Sharing::AutoRanges) {
+            return None;
+        }
+        let most = most_ranges(b, plan, problem);
+        let whole = match plan.shape() {
+            Shape::Tiled(_) | Shape::Tensor(_) => "tiles",
+            Shape::Naive(_) | Shape::Direct(_) => "rounds",
+        };
+        let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
+        b.comment(format!(
+            "Block y sums the y-th range of K. A range is whole {whole}, so many that there"
+        ));
+        b.comment(format!("are {name} ranges at most and none is empty."));
+        let all = depths_of_k(b, whole, problem, depth);
+        let of_range = (all + (most.clone() - 1)) / most;
+        let of_range = b.let_(&format!("{whole}_of_range"), of_range);
+        let count = b.let_("ranges", (all + of_range - 1) / of_range);
+        let begin = b.let_("k_begin", Expr::from(Special::BlockY) * of_range * depth);
+        let depth = b.let_("depth", (problem.k - begin).min(of_range * depth));
+        Some((Self { count, tile: None }, Range { begin, depth }))
+    }
+}
+
+/// The most columns of C: the tiles of a group of tile rows are counted in an `int`, also where the
+/// group is larger than C.
+pub(crate) fn most_columns(plan: &SgemmPlan) -> u64 {
+    let (_, bn) = plan.block_tile();
+    let tiles = i32::MAX as u32 / plan.raster().unwrap_or(1);
+    u64::from(tiles) * u64::from(bn)
+}
+
+/// How many tiles C has, in the text of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counts {
+    /// Tile rows, where the place of a tile rests on them.
+    m: Option<Var>,
+    /// Tile columns.
+    n: Var,
+    /// Tiles of one product of a batch.
+    of_product: Option<Var>,
+}
+
+impl Counts {
+    pub(crate) fn declare(
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &Problem,
+        (bm, bn): (Expr, Expr),
+    ) -> Self {
+        let rows = |b: &mut KernelBuilder| b.let_("tiles_m", (problem.m - 1) / bm + 1);
+        let cols = |b: &mut KernelBuilder| b.let_("tiles_n", (problem.n - 1) / bn + 1);
+        let (m, n) = match plan.raster() {
+            Some(_) => (Some(rows(b)), cols(b)),
+            None => {
+                let n = cols(b);
+                (problem.batch.map(|_| rows(b)), n)
+            }
+        };
+        let of_product = problem.batch.and(m).map(|m| b.let_("tiles", m * n));
+        Self { m, n, of_product }
+    }
+}
+
+/// Finds this block's tile: that of its number, or the one that is named, with the counts that are known by then.
+pub(crate) fn origin(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &Problem,
+    (bm, bn): (Expr, Expr),
+    part: Option<Part>,
+    tile: Option<(Var, Counts)>,
+) -> Origin {
+    let (tile, counts) = tile.unzip();
+    let own = Own { plan, problem, part, tile };
+    let counts = |b: &mut KernelBuilder| {
+        counts.unwrap_or_else(|| Counts::declare(b, plan, problem, (bm.clone(), bn.clone())))
+    };
+    match plan.raster() {
+        None => {
+            b.comment(match (problem.batch, part) {
+                _ if tile.is_some() => "Tile t of C is (t / tiles_n, t % tiles_n).",
+                (None, _) => "Block b computes tile (b / tiles_n, b % tiles_n) of C.",
+                (Some(_), None) => {
+                    "Block b computes tile (b / tiles_n, b % tiles_n) of the C of its product."
+                }
+                (Some(_), Some(_)) => {
+                    "Block b computes tile (b / tiles_n, b % tiles_n) of the C of each of its products."
+                }
+            });
+            let counts = counts(b);
+            let (block, [batch, nth]) = own.product(b, counts);
+            let row = b.let_("block_row", block / counts.n * bm.clone());
+            let col = b.let_("block_col", block % counts.n * bn.clone());
+            Origin { row, col, batch, nth }
+        }
+        Some(rows) => {
+            let raster = b.constant("RASTER", rows as i32, "tile rows visited together");
+            b.comment(
+                "Blocks visit C in groups of RASTER tile rows, column by column inside a group: those",
+            );
+            b.comment(
+                "that run at the same time share rows of A and columns of B in the L2 cache.",
+            );
+            let counts = counts(b);
+            grouped(b, &own, (raster, counts), (bm, bn))
+        }
+    }
+}
+
+/// What says which product a block, or a part of one, computes.
+struct Own<'a> {
+    plan: &'a SgemmPlan,
+    problem: &'a Problem,
+    part: Option<Part>,
+    /// The number of the tile among all, where it is not that of the block.
+    tile: Option<Var>,
+}
+
+impl Own<'_> {
+    /// The block's number among those of its product, and of a batch which product that is: the one that
+    /// is read, and the one that would be stored.
+    fn product(&self, b: &mut KernelBuilder, counts: Counts) -> (Var, [Option<Var>; 2]) {
+        let Some((count, tiles)) = self.problem.batch.zip(counts.of_product) else {
+            let block = self.tile.unwrap_or_else(|| b.let_("block", Special::BlockX));
+            return (block, [None; 2]);
+        };
+        let number = self.tile.map_or(Special::BlockX.into(), Expr::from);
+        let first = number.clone() / tiles;
+        let products = match self.part {
+            None => [Some(b.let_("batch", first)), None],
+            Some(Part { product, products }) => {
+                let nth = first * products + product;
+                if self.plan.guarded() {
+                    b.comment(
+                        "Threads without a product compute the last one again, and store nothing.",
+                    );
+                    let nth = b.let_("nth", nth);
+                    [Some(b.let_("batch", Expr::from(nth).min(count - 1))), Some(nth)]
+                } else {
+                    [Some(b.let_("batch", nth)), None]
+                }
+            }
+        };
+        (b.let_("block", number % tiles), products)
+    }
+}
+
+/// Tiles in groups of `raster` tile rows, column by column inside a group, so that the blocks that
+/// run at one time share rows of A and columns of B in the L2 cache.
+fn grouped(
+    b: &mut KernelBuilder,
+    own: &Own<'_>,
+    (raster, counts): (Const, Counts),
+    (bm, bn): (Expr, Expr),
+) -> Origin {
+    let tiles_m = counts.m.unwrap_or_else(|| unreachable!("Counts: groups are of tile rows"));
+    let (block, [batch, nth]) = own.product(b, counts);
+    let first = b.let_("group_row", block / (raster * counts.n) * raster);
+    let left = tiles_m - first;
+    let rows = b.let_("group_rows", left.min(raster));
+    let inside = b.let_("in_group", block % (raster * counts.n));
+    let row = b.let_("block_row", (first + inside % rows) * bm);
+    let col = b.let_("block_col", inside / rows * bn);
+    Origin { row, col, batch, nth }
+}

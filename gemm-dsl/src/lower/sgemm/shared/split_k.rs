@@ -1,0 +1,375 @@
+//! Where several blocks sum the terms of a tile: each leaves its sums, and the last of them adds those of all in the
+//! order of K, and stores.
+//!
+//! Sums lie as threads hold them, those of one place in all threads that hold some next to one another: whatever the
+//! fragment, neighbours write and read neighbours, and the edge of C is the epilogue's business alone.
+
+use super::problem::Problem;
+use super::schedule::{self, Ranges};
+use super::stream_k::{self, Segment};
+use crate::ir::program::{Program, Slot};
+use crate::ir::{
+    Access, BufferId, BufferLayout, Change, Const, Elem, Expr, For, KernelBuilder, Operand, Unroll,
+    Var,
+};
+use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
+use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
+use crate::lower::sgemm::simt::fragment::{Accumulators, each};
+use crate::lower::tickets::{self, Tickets};
+use crate::plan::{SgemmPlan, Shape};
+use crate::spec::Sharing;
+use crate::target::arch::{LARGEST, WARP};
+
+/// What the length of these arrays depends on, in a program and in a kernel.
+pub(crate) struct Sizes {
+    /// Tiles of C.
+    pub tiles: Expr,
+    /// Ranges of K.
+    pub ranges: Expr,
+    /// Blocks that share all tiles.
+    pub blocks: Expr,
+    /// Terms of an element.
+    pub terms: Expr,
+}
+
+/// How many parts blocks may leave, and how many tiles are made of parts: none where no two blocks share one.
+fn extents(plan: &SgemmPlan, of: Sizes) -> Option<[Expr; 2]> {
+    match plan.sharing() {
+        Sharing::Whole => None,
+        Sharing::Ranges(_) | Sharing::AutoRanges => {
+            let several = of.ranges.clone().gt(1u64);
+            Some([of.tiles.clone() * of.ranges, of.tiles].map(|n| several.clone().select(n, 0u64)))
+        }
+        Sharing::Stream => {
+            let some = of.blocks.clone().gt(1u64).select(of.blocks.clone(), 1u64);
+            // A tile of one step is nobody else's either.
+            let even = (of.tiles % some).equals(0u64).or(of.terms.le(u64::from(plan.depth())));
+            let parts = even.select(0u64, of.blocks * u64::from(stream_k::PARTS_OF_BLOCK));
+            // Fewer tiles are left than two for each block.
+            Some([parts.clone(), parts])
+        }
+    }
+}
+
+/// How many sums a block has; none where no other block adds to them.
+fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
+    match plan.shape() {
+        Shape::Naive(_) => None,
+        Shape::Direct(d) => Some(d.tm() * d.tn() * d.holders()),
+        Shape::Tiled(t) => Some(t.tm() * t.tn() * t.holders()),
+        Shape::Tensor(t) => Some(t.tm() * t.tn() * t.holders()),
+    }
+}
+
+/// The arrays of a program by which its blocks share sums.
+pub(crate) fn slots(program: &mut Program, plan: &SgemmPlan, sizes: Sizes) -> Vec<(Operand, Slot)> {
+    let (Some(sums), Some([parts, words])) = (sums_of_part(plan), extents(plan, sizes)) else {
+        return Vec::new();
+    };
+    let partials = program.temp("partials", Elem::F32, [parts, u64::from(sums).into()]);
+    let tickets = tickets::slot(program, words);
+    vec![(PARTIALS, partials), (TICKETS, tickets)]
+}
+
+/// The sums of a block: how many a thread holds, and how many threads hold some.
+pub(crate) struct Held {
+    pub places: Expr,
+    pub holders: Expr,
+    /// Whether these are all threads.
+    pub by_all: bool,
+}
+
+/// The sums of all blocks.
+pub(crate) struct Split {
+    partials: BufferId,
+    tickets: BufferId,
+    is_last: Access,
+    /// How many sums a part has.
+    sums: Const,
+    /// Whether four sums lie next to one another wherever a vector begins.
+    by_vectors: bool,
+    /// Where all threads of a block leave what they have added, if not all hold sums.
+    added: Option<BufferId>,
+}
+
+/// The parts of one tile, which are numbered among those of all.
+struct Shared {
+    /// The word in which the blocks that share it count, and how many these are.
+    word: Access,
+    count: Expr,
+    /// The part of this block; and in the order of K the first one, and the n-th.
+    own: Expr,
+    first: Expr,
+    other: Box<dyn Fn(Expr) -> Expr>,
+}
+
+impl Split {
+    /// Declares the arrays, behind the parameters of the product.
+    pub(crate) fn declare(
+        b: &mut KernelBuilder,
+        plan: &SgemmPlan,
+        problem: &Problem,
+        Held { places, holders, by_all }: Held,
+    ) -> Option<Self> {
+        let sizes = Sizes {
+            tiles: schedule::tiles_of(plan, problem),
+            ranges: schedule::ranges_of(plan, problem),
+            blocks: problem.stream.map_or(1u64.into(), |stream| Expr::from(stream.blocks).wide()),
+            terms: Expr::from(problem.k).wide(),
+        };
+        let [parts, words] = extents(plan, sizes)?;
+        // Each element is stored once, whoever has the last ticket; matrices of a list may share memory.
+        if !problem.listed {
+            b.exclusive(problem.c().buffer);
+        }
+        let partials = b.global("partials", Elem::F32, PARTIALS);
+        let tickets = tickets::parameter(b, TICKETS);
+        let sums = b.constant("PART_SUMS", places * holders, "sums of a part: those of a tile");
+        b.shape(partials, [parts, Expr::from(sums).wide()], [sums.into(), 1.into()]);
+        tickets::shape(b, tickets, words);
+        let is_last = tickets::flag(b);
+        let added = (!by_all).then(|| {
+            let meaning = "sums of all parts";
+            b.shared("all_parts", Elem::F32, [sums.into()], BufferLayout::row_major(1), meaning)
+        });
+        let by_vectors = sums_of_part(plan).is_some_and(|sums| sums.is_multiple_of(4));
+        Some(Self { partials, tickets, is_last, sums, by_vectors, added })
+    }
+
+    /// Stores the sums of a tile: those of this block where no other has a part of it; else the block leaves its
+    /// sums, and the last one stores those of all.
+    pub(crate) fn gather(
+        &self,
+        b: &mut KernelBuilder,
+        (block, parts): (&BlockTile<'_>, &Parts),
+        acc: Accumulators,
+        store: impl FnOnce(&mut KernelBuilder, &Accumulators),
+    ) {
+        let all = acc.in_one(b, block);
+        b.comment("A block that has all terms of the tile stores; else the last one of those that share it.");
+        let has_all = match parts {
+            Parts::Ranges(ranges) => Expr::from(ranges.count).equals(1),
+            Parts::Segment(segment) => segment.is_whole(),
+        };
+        let stores = b.mut_("stores", has_all);
+        b.if_(Expr::from(stores).negated(), |b| {
+            let shared = match parts {
+                Parts::Ranges(ranges) => self.ranges(b, ranges),
+                Parts::Segment(segment) => self.segments(b, *segment),
+            };
+            let tickets = self.leave(b, block, &shared, &all);
+            let is_last = tickets.is_last(b);
+            b.assign(stores, is_last);
+            b.if_(stores.into(), |b| {
+                match self.added {
+                    None => self.add(b, block, &shared, &all),
+                    Some(added) => self.add_by_all(b, (block, added), &shared, &all),
+                }
+                tickets.reset(b);
+            });
+        });
+        let by_this = block.holds.iter().cloned().fold(stores.into(), Expr::and);
+        b.if_(by_this, |b| store(b, &all));
+    }
+
+    /// The parts of a tile lie in the order of its ranges.
+    fn ranges(&self, b: &mut KernelBuilder, ranges: &Ranges) -> Shared {
+        let [block, range] = schedule::tile_and_range();
+        let tile = ranges.tile.map_or(block, Expr::from);
+        let first = b.let_("first_part", tile.clone().wide() * Expr::from(ranges.count).wide());
+        Shared {
+            word: Access::new(self.tickets, [tile]),
+            count: ranges.count.into(),
+            own: first + range.wide(),
+            first: first.into(),
+            other: Box::new(move |nth| first + nth.wide()),
+        }
+    }
+
+    /// A block leaves but one part that begins a tile, and but one that continues one, its first.
+    fn segments(&self, b: &mut KernelBuilder, segment: Segment) -> Shared {
+        let [first, count] = segment.blocks(b);
+        let parts = stream_k::PARTS_OF_BLOCK as i32;
+        let parts = b.constant("PARTS_OF_BLOCK", parts, "parts that a block may leave");
+        let continues = b.constant("CONTINUES", 0, "that of a tile which another block begins");
+        let begins = b.constant("BEGINS", 1, "that of a tile which the block begins");
+        let which = Expr::from(segment.from).equals(0).select(begins, continues);
+        Shared {
+            word: Access::new(self.tickets, [segment.nth.into()]),
+            count: count.into(),
+            own: schedule::block() * parts + which,
+            first: first * parts + begins,
+            other: Box::new(move |nth| (Expr::from(first) + nth) * parts + continues),
+        }
+    }
+
+    /// A thread's sum in a part.
+    fn at(&self, block: &BlockTile<'_>, part: impl Into<Expr>, m: &Expr, n: &Expr) -> Access {
+        Access::new(self.partials, [part.into(), block.place(m, n)])
+    }
+
+    /// Leaves the sums of this block, and takes its ticket.
+    fn leave(
+        &self,
+        b: &mut KernelBuilder,
+        block: &BlockTile<'_>,
+        shared: &Shared,
+        acc: &Accumulators,
+    ) -> Tickets {
+        b.comment("Leave the sums of this part of K, as threads hold them.");
+        let part = b.let_("part", shared.own.clone());
+        block.by_holders(b, |b| {
+            each(b, block.elements(), |b, m, n| {
+                b.store(self.at(block, part, m, n), acc.value(m, n));
+            });
+        });
+        let tickets = Tickets::new(
+            (shared.word.clone(), self.is_last.clone()),
+            shared.count.clone(),
+            block.first_thread.clone(),
+        )
+        .among(block.meet);
+        tickets.take_for_all(b);
+        tickets
+    }
+
+    /// Sets the sums of a thread to those of all parts, where only some threads hold sums: all threads add, which is
+    /// quicker, and hand over in shared memory.
+    fn add_by_all(
+        &self,
+        b: &mut KernelBuilder,
+        (block, added): (&BlockTile<'_>, BufferId),
+        shared: &Shared,
+        all: &Accumulators,
+    ) {
+        b.comment(
+            "The last ticket: this block sees all parts, and adds them in the order of K, by all",
+        );
+        b.comment("of its threads: each for sums of its own.");
+        let (thread, threads) = block.thread.clone();
+        let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
+        let at_once = at_once(block.plan, if self.by_vectors { 4 } else { 1 });
+        if self.by_vectors {
+            let sums = For::below(thread * 4, self.sums).change(Change::Add(threads * 4));
+            b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
+                let four = b.registers("sum", Elem::F32, [4.into()], "");
+                let own = |v: Expr| Access::new(four, [v]);
+                b.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
+                let none = Expr::Pack(vec![Expr::F32(-0.0); 4]);
+                let read = |b: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                    let value = is.select(of(part, i).vector().load(), none.clone());
+                    b.store(place(vec![0.into()]).vector(), value);
+                };
+                others(b, shared, (at_once, vec![4.into()]), read, |b, place| {
+                    b.unrolled("v", 4, |b, v| {
+                        let sum = own(v.into()).load() + place(vec![v.into()]).load();
+                        b.store(own(v.into()), sum);
+                    });
+                });
+                b.store(Access::new(added, [i.into()]).vector(), own(0.into()).vector().load());
+            });
+        } else {
+            let sums = For::below(thread, self.sums).change(Change::Add(threads));
+            b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
+                let sum = b.mut_("sum", of(shared.first.clone(), i).load());
+                let read = |b: &mut KernelBuilder, part, is: Expr, place: Place<'_>| {
+                    b.store(place(Vec::new()), is.select(of(part, i).load(), Expr::F32(-0.0)));
+                };
+                others(b, shared, (at_once, Vec::new()), read, |b, place| {
+                    b.assign(sum, sum + place(Vec::new()).load());
+                });
+                b.store(Access::new(added, [i.into()]), Expr::from(sum));
+            });
+        }
+        block.barrier(b);
+        block.by_holders(b, |b| {
+            each(b, block.elements(), |b, m, n| {
+                all.set(b, (m, n), Access::new(added, [block.place(m, n)]).load());
+            });
+        });
+    }
+
+    /// Sets the sums of a thread to those of all parts, where every thread holds some.
+    fn add(
+        &self,
+        b: &mut KernelBuilder,
+        block: &BlockTile<'_>,
+        shared: &Shared,
+        all: &Accumulators,
+    ) {
+        b.comment("The last ticket: this block sees all parts, and adds them in the order of K.");
+        let first = match &shared.first {
+            first @ Expr::Var(_) => first.clone(),
+            first => b.let_("first_part", first.clone()).into(),
+        };
+        each(b, block.elements(), |b, m, n| {
+            all.set(b, (m, n), self.at(block, first.clone(), m, n).load());
+        });
+        let at_once = at_once(block.plan, block.rows.count * block.cols.count);
+        if at_once == 1 {
+            let others = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
+            return b.loop_("other", others, |b, other: Var| {
+                let part = b.let_("part", (shared.other)(other.into()));
+                each(b, block.elements(), |b, m, n| {
+                    let sum = all.value(m, n) + self.at(block, part, m, n).load();
+                    all.set(b, (m, n), sum);
+                });
+            });
+        }
+        let read = |b: &mut KernelBuilder, part: Expr, is: Expr, place: Place<'_>| {
+            each(b, block.elements(), |b, m, n| {
+                let sum = self.at(block, part.clone(), m, n).load();
+                let sum = is.clone().select(sum, Expr::F32(-0.0));
+                b.store(place(vec![m.clone(), n.clone()]), sum);
+            });
+        };
+        let own = [block.rows.name, block.cols.name].map(Expr::from).to_vec();
+        others(b, shared, (at_once, own), read, |b, place| {
+            each(b, block.elements(), |b, m, n| {
+                let sum = all.value(m, n) + place(vec![m.clone(), n.clone()]).load();
+                all.set(b, (m, n), sum);
+            });
+        });
+    }
+}
+
+/// Registers that a thread needs beside sums and parts of them.
+const BESIDE: u32 = 40;
+
+/// The most parts that are read at once.
+const MOST_AT_ONCE: u32 = 16;
+
+/// How many parts a thread reads at once that adds so many sums: for as many it has registers, since it waits as long
+/// for one as for all.
+fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
+    let warps = u64::from(plan.threads().div_ceil(WARP)) * u64::from(plan.blocks_per_sm());
+    let left = LARGEST.registers_per_thread(warps).saturating_sub(BESIDE + sums);
+    let fitting = (left / sums.max(1)).clamp(1, MOST_AT_ONCE);
+    1 << fitting.ilog2()
+}
+
+/// Where an element of a part waits, by its indices in the part.
+type Place<'p> = &'p dyn Fn(Vec<Expr>) -> Access;
+
+/// Adds all parts but the first in their order: so many are read at once, of each of which a thread takes an array of
+/// its own. What is added where there are no more is -0, which changes no sum.
+fn others(
+    b: &mut KernelBuilder,
+    shared: &Shared,
+    (at_once, own): (u32, Vec<Expr>),
+    read: impl Fn(&mut KernelBuilder, Expr, Expr, Place<'_>),
+    mut add: impl FnMut(&mut KernelBuilder, Place<'_>),
+) {
+    let at_once = b.constant("PARTS", at_once as i32, "parts that are read at once");
+    let all = For::below(1, shared.count.clone()).unroll(Unroll::By(1));
+    b.loop_("other", all.change(Change::Add(at_once.into())), |b, other: Var| {
+        let parts = b.registers("parts", Elem::F32, [at_once.into()].into_iter().chain(own), "");
+        let of =
+            |u: Var, own: Vec<Expr>| Access::new(parts, [Expr::from(u)].into_iter().chain(own));
+        b.unrolled("u", at_once, |b, u| {
+            let is = (other + u).lt(shared.count.clone());
+            read(b, (shared.other)(other + u), is, &|own| of(u, own));
+        });
+        b.unrolled("u", at_once, |b, u| add(b, &|own| of(u, own)));
+    });
+}

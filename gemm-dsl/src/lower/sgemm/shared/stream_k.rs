@@ -1,0 +1,120 @@
+//! `stream_k`: as many blocks as the device holds at once share all tiles of C evenly.
+//!
+//! Each block does as many whole tiles as any other, one at a time and the blocks side by side, so that those which
+//! run together share rows of A and columns of B. What is left then is less than two tiles for each block: of
+//! these it is the steps along K that are shared, and a block has a run of them, which continues one tile, begins
+//! another, or both. Runs are as long as one another, but for the last; where shares are a few steps, those behind
+//! it may be empty. A tile whose steps several blocks have is added by the last of them (see `split`).
+
+use super::schedule::{self, Range};
+use super::tile::Frame;
+use crate::ir::{Elem, Expr, Extent, For, KernelBuilder, Scalar, Ty, Unroll, Var};
+
+/// The parameters by which a block knows its share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamK {
+    /// Tiles of C, of a batch of all its products.
+    pub tiles: Scalar,
+    /// Blocks that share them.
+    pub blocks: Scalar,
+}
+
+/// The part of a block in a tile that several may share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// Which of the tiles that are left it is.
+    pub nth: Var,
+    /// Its first step, and the one behind its last.
+    pub from: Var,
+    to: Var,
+    /// Steps of a tile, and of a block.
+    steps: Var,
+    share: Var,
+}
+
+impl StreamK {
+    pub(crate) fn declare(b: &mut KernelBuilder) -> Self {
+        let tiles = b.extent("TILES", Ty::I32, Extent::TILES);
+        let blocks = b.extent("BLOCKS", Ty::I32, Extent::BLOCKS);
+        Self { tiles, blocks }
+    }
+
+    /// Does something for each tile of the block, its number given, and its part of that tile.
+    pub(crate) fn each_tile(
+        self,
+        b: &mut KernelBuilder,
+        frame: &Frame<'_>,
+        body: impl FnOnce(&mut KernelBuilder, Var, Range, Segment),
+    ) {
+        let (problem, bk) = (&frame.problem, frame.bk);
+        let (tiles, blocks) = (Expr::from(self.tiles), Expr::from(self.blocks));
+        let int = |e: Expr| e.cast(Elem::I32);
+        b.comment("Blocks share the tiles of C evenly: each does as many whole ones as any other. Those that");
+        b.comment("are left, fewer than two a block, they share by steps along K: each has a run of them.");
+        let terms = Expr::from(problem.k);
+        let steps = schedule::depths_of_k(b, "tiles", problem, bk);
+        let wide_steps = || Expr::from(steps).wide();
+        let even = tiles.clone() / blocks.clone();
+        let rest = tiles.clone() % blocks.clone();
+        let fewer = even.clone().gt(0).select(even.clone() - 1, 0);
+        let rounds = b.let_("rounds", rest.equals(0).select(even, fewer));
+        let left = b.let_("left", tiles - rounds * blocks.clone());
+        let all = b.let_("left_steps", Expr::from(left).wide() * wide_steps());
+        let share = b.let_("share", int(Expr::from(all).div_ceil(blocks.clone().wide())));
+        let begin = schedule::block().wide() * Expr::from(share).wide();
+        let begin = b.let_("begin", begin.min(all));
+        let end = b.let_("end", (begin + Expr::from(share).wide()).min(all));
+        let first = b.let_("first_left", int(begin / wide_steps()));
+        let own = b.let_("shared_tiles", int(Expr::from(end).div_ceil(wide_steps())) - first);
+        let before_end = Expr::from(end) + wide_steps() - 1u64;
+        let last_to = b.let_("last_to", int(before_end % wide_steps()) + 1);
+        let rounds_and_own = For::below(0, rounds + own).unroll(Unroll::By(1));
+        b.loop_("round", rounds_and_own, |b, round| {
+            let is = |other: Expr| Expr::from(round).equals(other);
+            let nth = b.let_("nth_left", first + (round - rounds));
+            let whole = Expr::from(round) * blocks.clone() + schedule::block();
+            let streamed = rounds * blocks.clone() + nth;
+            let is_streamed = Expr::from(round).ge(rounds);
+            let tile = b.let_("tile", is_streamed.select(streamed, whole));
+            let begins = int(begin % wide_steps());
+            let from = b.let_("from", is(rounds.into()).select(begins, 0));
+            // Of a block without a run it is the end of a tile.
+            let to = b.let_("to", is(rounds + own - 1).select(last_to, steps));
+            let begin = b.let_("k_begin", from * bk);
+            let depth = b.let_("depth", (terms - begin).min((to - from) * bk));
+            body(b, tile, Range { begin, depth }, Segment { nth, from, to, steps, share });
+            // Slices have met after their last read of it, before their sums are added.
+            if frame.t.slices() == 1 {
+                b.comment("The next tile's terms come where this one's have been read by all.");
+                b.barrier();
+            }
+        });
+    }
+}
+
+impl Segment {
+    /// Whether the block has all steps of the tile.
+    pub(crate) fn is_whole(self) -> Expr {
+        (self.to - self.from).equals(self.steps)
+    }
+
+    /// The first of the blocks that share the tile, and how many these are.
+    pub(crate) fn blocks(self, b: &mut KernelBuilder) -> [Var; 2] {
+        let (steps, share) = (Expr::from(self.steps).wide(), Expr::from(self.share).wide());
+        let begin = Expr::from(self.nth).wide() * steps.clone();
+        let block = |step: Expr| (step / share.clone()).cast(Elem::I32);
+        let first = b.let_("first_block", block(begin.clone()));
+        let last = block(begin + steps - 1u64);
+        [first, b.let_("sharing", last - first + 1)]
+    }
+}
+
+/// The blocks of a launch: as many as the multiprocessors hold, but for each tile no more than it has steps, nor than
+/// it pays to add. Where there are as many tiles, that is no limit.
+pub(crate) fn blocks(resident: Expr, tiles: Expr, terms: &Expr, bk: u32) -> Expr {
+    let of_tile = schedule::depths(terms.clone(), bk).min(schedule::most_sharing(terms));
+    resident.min(tiles * of_tile)
+}
+
+/// Parts that a block may leave: of a tile that another block has begun, and of one that it begins.
+pub(crate) const PARTS_OF_BLOCK: u32 = 2;

@@ -1,0 +1,129 @@
+//! Copies of one operand's tiles by loads and stores: straight to shared memory, or to registers
+//! first.
+
+use crate::ir::{Access, BufferId, Elem, Expr, KernelBuilder};
+use crate::lower::sgemm::shared::copy::{Place, Share, name_of};
+use crate::lower::sgemm::shared::edge::{clamped, zeros};
+use crate::lower::sgemm::shared::tile::Factor;
+
+/// The loads of one operand.
+pub(crate) struct Loads<'t> {
+    factor: &'t Factor,
+    /// The row of A or the column of B that the thread's only access reads, if it has just one.
+    only: Option<Expr>,
+}
+
+impl<'t> Loads<'t> {
+    /// Names what stays the same in all tiles.
+    pub fn declare(b: &mut KernelBuilder, factor: &'t Factor) -> Self {
+        let mut loads = Self { factor, only: None };
+        if let Some(place) = &factor.copy.only {
+            loads.only = Some(loads.name_edge(b, place));
+        }
+        loads
+    }
+
+    fn is_wide(&self) -> bool {
+        self.factor.plan.width() == 4
+    }
+
+    fn stores_as_read(&self) -> bool {
+        self.factor.plan.store_width() == self.factor.plan.width()
+    }
+
+    /// A register array for this thread's share of a tile.
+    pub fn registers(&self, b: &mut KernelBuilder) -> BufferId {
+        let plan = &self.factor.plan;
+        let what = format!("share of the next tile of {}", plan.letter());
+        let lanes = self.is_wide().then_some(Expr::I32(4));
+        let dims = [self.factor.copy.count.into()].into_iter().chain(lanes);
+        b.registers(&name_of(plan, "next"), Elem::F32, dims, what)
+    }
+
+    /// Global to shared memory. `limit` is the number of k that exist where a tile may be ragged.
+    pub fn to_shared(&self, b: &mut KernelBuilder, slot: &Expr, k0: &Expr, limit: Option<&Expr>) {
+        self.factor.copy.each(b, &Share::All, |b, place| {
+            let value = self.value(b, &place, k0, limit);
+            self.store(b, slot, &place, value);
+        });
+    }
+
+    /// Global memory to registers.
+    pub fn to_registers(
+        &self,
+        b: &mut KernelBuilder,
+        registers: BufferId,
+        k0: &Expr,
+        limit: Option<&Expr>,
+    ) {
+        self.factor.copy.each(b, &Share::All, |b, place| {
+            let value = self.value(b, &place, k0, limit);
+            b.store(self.register(registers, place.i), value);
+        });
+    }
+
+    /// Registers to shared memory.
+    pub fn registers_to_shared(&self, b: &mut KernelBuilder, registers: BufferId, slot: &Expr) {
+        self.factor.copy.each(b, &Share::All, |b, place| {
+            if self.stores_as_read() {
+                let value = self.register(registers, place.i.clone()).load();
+                return self.store(b, slot, &place, value);
+            }
+            for j in 0..4 {
+                let value = Access::new(registers, [place.i.clone(), j.into()]).load();
+                b.store(self.factor.shared.at(slot, place.lane(j)), value);
+            }
+        });
+    }
+
+    fn register(&self, registers: BufferId, i: Expr) -> Access {
+        if self.is_wide() {
+            Access::new(registers, [i, 0.into()]).vector()
+        } else {
+            Access::new(registers, [i])
+        }
+    }
+
+    /// Names the row of A, or the column of B, that a place reads.
+    fn name_edge(&self, b: &mut KernelBuilder, place: &Place) -> Expr {
+        let from = clamped(self.factor, place.free.clone());
+        b.let_(&name_of(&self.factor.plan, "from"), from).into()
+    }
+
+    /// The value at a place of the tile. Past the end of K it is -0 in A and +0 in B: their product
+    /// is -0, and that is the zero which leaves every sum as it is, -0 included.
+    fn value(&self, b: &mut KernelBuilder, place: &Place, k0: &Expr, limit: Option<&Expr>) -> Expr {
+        let edge = match &self.only {
+            Some(edge) => edge.clone(),
+            None => self.name_edge(b, place),
+        };
+        let access = self.factor.at(edge, k0.clone() + place.k.clone());
+        let value = if self.is_wide() { access.vector().load() } else { access.load() };
+        let Some(limit) = limit else { return value };
+        let plan = &self.factor.plan;
+        let inside = place.k.clone().lt(limit.clone());
+        let guarded = inside.select(value, zeros(plan, plan.width()));
+        if !plan.straddles() {
+            return guarded;
+        }
+        // The padding of a pitched row is not zero: what lies past K is cut off.
+        let v = b.let_(&name_of(plan, "padded"), guarded);
+        let lane = |j: u8| {
+            let (_, at) = place.lane(j.into());
+            at.lt(limit.clone()).select(Expr::from(v).lane(j), zeros(plan, 1))
+        };
+        Expr::Pack((0..4).map(lane).collect())
+    }
+
+    fn store(&self, b: &mut KernelBuilder, slot: &Expr, place: &Place, value: Expr) {
+        let shared = self.factor.shared;
+        if self.stores_as_read() {
+            let target = shared.at(slot, place.lane(0));
+            return b.store(if self.is_wide() { target.vector() } else { target }, value);
+        }
+        let v = b.let_(&name_of(&self.factor.plan, "vector"), value);
+        for j in 0..4 {
+            b.store(shared.at(slot, place.lane(j)), Expr::from(v).lane(j as u8));
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Kernels that stage nothing, and whose threads have one sum after the other.
+
+use super::fragment::partial_sums;
+use crate::ir::{
+    Access, Change, Const, Elem, Expr, For, Geometry, Intrinsic, KernelBuilder, Special, Unroll,
+    Var,
+};
+use crate::lower::sgemm::shared::epilogue_expression::Finish;
+use crate::lower::sgemm::shared::problem::Problem;
+use crate::lower::sgemm::shared::schedule;
+use crate::plan::{NaivePlan, SgemmPlan};
+
+pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, shape: &NaivePlan, problem: Problem) {
+    let rows = b.constant("ROWS", shape.rows() as i32, "threads of a block along the rows of C");
+    let cols = b.constant("COLS", shape.cols() as i32, "threads of a block along its columns");
+    let coarsen = (shape.coarsen() > 1)
+        .then(|| b.constant("COARSEN", shape.coarsen() as i32, "adjacent outputs of a thread"));
+    b.launch_bounds(rows * cols);
+    let (block, thread_row, thread_col) = match shape.by_rows() {
+        false => ((shape.cols(), shape.rows()), Special::ThreadY, Special::ThreadX),
+        true => ((shape.rows(), shape.cols()), Special::ThreadX, Special::ThreadY),
+    };
+    let grid = schedule::grid(plan, &problem);
+    b.geometry(Geometry { block, grid, blocks_per_sm: plan.blocks_per_sm() });
+
+    let width = match coarsen {
+        Some(coarsen) => cols * coarsen,
+        None => cols.into(),
+    };
+    let origin = schedule::origin(b, plan, &problem, (rows.into(), width), None, None);
+    let problem = &problem.of(b, origin.batch);
+    let finish = &Finish::declare(b, plan, problem);
+
+    b.comment(match shape.by_rows() {
+        false => "Consecutive threads compute consecutive columns of C.",
+        true => "Consecutive threads compute consecutive rows of C.",
+    });
+    let thread_row = b.let_("thread_row", thread_row);
+    let thread_col = b.let_("thread_col", thread_col);
+    let row = b.let_("row", origin.row + thread_row);
+    match coarsen {
+        None => {
+            let col = b.let_("col", origin.col + thread_col);
+            output(b, plan, problem, finish, (row, col));
+        }
+        Some(coarsen) => {
+            let first = b.let_("first_col", origin.col + thread_col * coarsen);
+            b.comment("The outputs of a thread, one whole sum after the other.");
+            b.loop_("j", For::below(0, coarsen).unroll(Unroll::By(1)), |b, j| {
+                let col = b.let_("col", first + j);
+                output(b, plan, problem, finish, (row, col));
+            });
+        }
+    }
+}
+
+/// One element of C, if it exists.
+fn output(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &Problem,
+    finish: &Finish<'_>,
+    (row, col): (Var, Var),
+) {
+    let write = |b: &mut KernelBuilder| {
+        let sum = dot_product(b, plan, problem, row, col);
+        let at = (&row.into(), &col.into());
+        let held = finish.operands.rest(b, at, 0.into(), false);
+        let value = finish.value(sum, at, (&held, 0));
+        b.store(problem.c().at(row, col), value);
+    };
+    if plan.guarded() {
+        let inside = Expr::from(row).lt(problem.m).and(Expr::from(col).lt(problem.n));
+        b.if_(inside, write);
+    } else {
+        write(b);
+    }
+}
+
+/// The product of a row of A and a column of B.
+fn dot_product(
+    b: &mut KernelBuilder,
+    plan: &SgemmPlan,
+    problem: &Problem,
+    row: Var,
+    col: Var,
+) -> Expr {
+    let product = |at: Expr, acc: Expr| {
+        let (from_a, from_b) = (problem.a().at(row, at.clone()), problem.b().at(at, col));
+        Expr::Call(Intrinsic::Fma, vec![from_a.load(), from_b.load(), acc])
+    };
+    let partials = plan.partials() as i32;
+    let unroll = plan.unroll().map_or(partials, |u| u as i32);
+    if unroll == 1 {
+        let acc = b.mut_("acc", 0.0);
+        b.loop_("k", For::below(0, problem.k), |b, i| {
+            b.assign(acc, product(i.into(), acc.into()));
+        });
+        return acc.into();
+    }
+
+    let unroll = b.constant("UNROLL", unroll, "steps of the K loop unrolled together");
+    let whole = b.let_("whole", problem.k / unroll * unroll);
+    if partials == 1 {
+        let acc = b.mut_("acc", 0.0);
+        let add = |b: &mut KernelBuilder, at: Expr| b.assign(acc, product(at, acc.into()));
+        in_groups(b, whole.into(), unroll, |b, at, _| add(b, at));
+        b.comment("What is left of K.");
+        b.loop_("k", For::below(whole, problem.k).unroll(Unroll::By(1)), |b, i| {
+            add(b, i.into());
+        });
+        return acc.into();
+    }
+
+    let count = partial_sums(b, plan.partials());
+    let acc = b.zeroed_registers("acc", Elem::F32, [count.into()], "");
+    let at = |p: Expr| Access::new(acc, [p]);
+    in_groups(b, whole.into(), unroll, |b, i, u| {
+        let p = u % count;
+        b.store(at(p.clone()), product(i, at(p).load()));
+    });
+    b.comment("What is left of K.");
+    b.unrolled("u", unroll, |b, u| {
+        let p = u % count;
+        b.if_((whole + u).lt(problem.k), |b| {
+            b.store(at(p.clone()), product(whole + u, at(p).load()));
+        });
+    });
+    (1..partials).fold(at(0.into()).load(), |sum, p| sum + at(p.into()).load())
+}
+
+/// The steps below `whole`, a group of `unroll` at a time; the body gets the k and its place in the
+/// group.
+fn in_groups(
+    b: &mut KernelBuilder,
+    whole: Expr,
+    unroll: Const,
+    body: impl FnOnce(&mut KernelBuilder, Expr, Var),
+) {
+    b.loop_("k", For::below(0, whole).change(Change::Add(unroll.into())), |b, i| {
+        b.unrolled("u", unroll, |b, u| body(b, i + u, u));
+    });
+}

@@ -1,0 +1,113 @@
+//! The main loop over the tiles of K: how the next tile comes in while one is used.
+//!
+//! Every pipeline has the same frame. The first tile is brought in before the loop, and where K is
+//! no multiple of BK it is the first tile that is ragged and filled up with zeros (of a pitched A that
+//! is read by vectors the last, see `edge`), so that the loop itself needs no guard along K. A round of the loop multiplies
+//! one tile and brings in the next.
+
+use super::fragment::{Accumulators, multiply};
+use super::load::Loads;
+use crate::ir::{BufferId, Change, Expr, For, KernelBuilder, Var};
+use crate::lower::sgemm::shared::edge::{bring_in, edge_comment, width_of_first};
+use crate::lower::sgemm::shared::tile::Tiled;
+use crate::lower::sgemm::simt::multistage;
+use crate::plan::Pipeline;
+
+/// Multiplies all tiles.
+pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
+    match tiled.t.pipeline() {
+        Pipeline::Single => synchronous(b, tiled, Next::Direct),
+        Pipeline::Prefetch => synchronous(b, tiled, Next::Registers),
+        Pipeline::DoubleBuffer => synchronous(b, tiled, Next::OtherBuffer),
+        Pipeline::Async { stages, spread } => multistage::asynchronous(b, tiled, stages, spread),
+    }
+}
+
+/// How a synchronous pipeline brings in the next tile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Straight into the one buffer, after everybody has used it.
+    Direct,
+    /// Into registers before the multiplication, from there into the one buffer.
+    Registers,
+    /// Into registers before the multiplication, from there into the other of two buffers.
+    OtherBuffer,
+}
+
+fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
+    let acc = Accumulators::declare(b, tiled);
+    let first = width_of_first(b, tiled);
+    edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
+    let loads = (Loads::declare(b, &tiled.a), Loads::declare(b, &tiled.b));
+    let (a_loads, b_loads) = (&loads.0, &loads.1);
+    let zero = Expr::I32(0);
+    bring_in(b, tiled, &zero, Some(&first), |b, limit| {
+        a_loads.to_shared(b, &zero, &zero, limit);
+        b_loads.to_shared(b, &zero, &zero, limit);
+    });
+    b.barrier();
+
+    match next {
+        Next::Direct => b.comment("Multiply a tile, then bring in the next one."),
+        Next::Registers => {
+            b.comment("The next tile is on its way to registers while one is multiplied.");
+        }
+        Next::OtherBuffer => {
+            b.comment(
+                "The next tile is on its way to registers while one is multiplied; it then goes",
+            );
+            b.comment("to the other buffer, which nobody reads: one barrier a tile.");
+        }
+    }
+    let buffer = (next == Next::OtherBuffer).then(|| b.mut_("buffer", 0));
+    let slot = buffer.map_or(zero, Expr::from);
+    let end = tiled.depth() + tiled.bk;
+    b.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |b, k0| {
+        let more = Expr::from(k0).lt(tiled.depth());
+        let k0 = Expr::from(k0);
+        if next == Next::Direct {
+            multiply(b, tiled, &acc, &slot);
+            b.if_(more, |b| {
+                b.barrier();
+                bring_in(b, tiled, &k0, None, |b, limit| {
+                    a_loads.to_shared(b, &slot, &k0, limit);
+                    b_loads.to_shared(b, &slot, &k0, limit);
+                });
+                b.barrier();
+            });
+            return;
+        }
+        let held = (a_loads.registers(b), b_loads.registers(b));
+        b.if_(more.clone(), |b| {
+            bring_in(b, tiled, &k0, None, |b, limit| {
+                a_loads.to_registers(b, held.0, &k0, limit);
+                b_loads.to_registers(b, held.1, &k0, limit);
+            });
+        });
+        multiply(b, tiled, &acc, &slot);
+        b.if_(more, |b| hand_over(b, (a_loads, b_loads), held, buffer));
+    });
+    acc
+}
+
+/// The next tile from registers to shared memory.
+fn hand_over(
+    b: &mut KernelBuilder,
+    (a_loads, b_loads): (&Loads<'_>, &Loads<'_>),
+    held: (BufferId, BufferId),
+    buffer: Option<Var>,
+) {
+    let slot = match buffer {
+        None => {
+            b.barrier();
+            Expr::I32(0)
+        }
+        Some(buffer) => {
+            b.assign(buffer, Expr::from(buffer).xor(1));
+            buffer.into()
+        }
+    };
+    a_loads.registers_to_shared(b, held.0, &slot);
+    b_loads.registers_to_shared(b, held.1, &slot);
+    b.barrier();
+}

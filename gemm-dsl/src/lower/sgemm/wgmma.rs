@@ -1,0 +1,338 @@
+//! Products whose warpgroups multiply planes of A and B in shared memory (`wgmma`).
+//!
+//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `ring` of this module says when. Where an
+//! arithmetic stands for `f32`, the products of planes are summed from zero on for so many terms of K, small ones first,
+//! and IEEE additions add what they have: tensor cores cut what they sum.
+
+mod accumulators;
+pub(crate) mod factor_tiles;
+mod pipeline;
+pub(crate) mod row_scale;
+pub(crate) mod splits;
+mod tiles;
+
+use crate::ir::{
+    Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special,
+    Var, Wgmma,
+};
+use crate::lower::sgemm::shared::accumulator_tile::{BlockTile, Parts};
+use crate::lower::sgemm::shared::epilogue;
+use crate::lower::sgemm::shared::epilogue_expression::Finish;
+use crate::lower::sgemm::shared::problem::{Problem, Takes};
+use crate::lower::sgemm::shared::schedule;
+use crate::lower::sgemm::shared::schedule::{Range, Ranges};
+use crate::lower::sgemm::shared::split_k::{Held, Split};
+use crate::lower::sgemm::shared::tile::{Adjacent, Elements, stages};
+use crate::lower::sgemm::shared::unrepresentable::Lost;
+use crate::lower::sgemm::simt::fragment::{Accumulators, over};
+use crate::plan::{SgemmPlan, TensorPlan, WARPGROUP};
+use crate::spec::SgemmSpec;
+use crate::target::arch::WARP;
+use row_scale::Greatest;
+use splits::Planes;
+use tiles::Tile;
+
+/// What every builder of such a kernel knows.
+pub(super) struct Tensor<'p> {
+    pub plan: &'p SgemmPlan,
+    pub t: &'p TensorPlan,
+    /// The problem, of which no product is chosen yet.
+    pub problem: Problem,
+    pub planes: Planes,
+    pub bm: Const,
+    pub bn: Const,
+    pub bk: Const,
+    /// Threads that multiply.
+    pub threads: Const,
+    pub tid: Var,
+    /// How many tiles there are in shared memory, if several.
+    pub stages: Option<Const>,
+    /// The blocks of a cluster, and this block's number among them, where there are several.
+    pub cluster: Option<(Const, Var)>,
+    pub tiles: [BufferId; 2],
+    /// The terms that the block sums, where that is not all of K.
+    pub range: Option<Range>,
+}
+
+/// The place of a thread among those that multiply.
+struct Place {
+    rows: Elements,
+    cols: Elements,
+    /// The first row and the first column of its warpgroup.
+    group: [Expr; 2],
+    /// Its number in its warp.
+    lane: Var,
+}
+
+/// The kernel behind the declaration of its name.
+pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) {
+    let buffers = Planes::read(b, plan, t);
+    let problem = Problem::declare(b, plan, Takes::Result).with_distinct(b);
+    let lost = t.arith().is_emulation().then(|| Lost::parameter(b));
+    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(b, &problem));
+    let int = |v: u32| v as i32;
+    let bm = b.constant("BM", int(t.bm()), "rows of C of a block");
+    let bn = b.constant("BN", int(t.bn()), "columns of C of a block");
+    let bk = b.constant("BK", int(t.bk()), "terms of a sum in one tile");
+    let tm = b.constant("TM", int(t.tm()), "rows of C of a thread");
+    let tn = b.constant("TN", int(t.tn()), "columns of C of a thread");
+    let meaning = if t.producer() { "threads that multiply" } else { "threads of a block" };
+    let threads = b.constant("THREADS", bm / tm * (bn / tn), meaning);
+    let producer = t.producer().then(|| {
+        b.constant("PRODUCER", int(WARPGROUP), "threads that ask for tiles, behind those")
+    });
+    match producer {
+        None => b.launch_bounds(threads),
+        Some(producer) => b.launch_bounds(threads + producer),
+    }
+    let grid = schedule::grid(plan, &problem);
+    let blocks_per_sm = plan.blocks_per_sm();
+    b.geometry(Geometry { block: (t.threads(), 1), grid, blocks_per_sm });
+    let planes = Planes::shape(b, t, buffers, (&problem, t.copies()));
+    let tid = b.let_("tid", Special::ThreadX);
+    let cluster = (plan.cluster() > 1).then(|| {
+        b.cluster(plan.cluster());
+        let meaning = "blocks of a cluster, which share columns of B";
+        let blocks = b.constant("CLUSTER", int(plan.cluster()), meaning);
+        (blocks, b.let_("rank", Special::ClusterRank))
+    });
+    let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
+    let meaning = |letter| match t.planes() {
+        1 => format!("a tile of {letter}"),
+        _ => format!("planes of a tile of {letter}"),
+    };
+    let tiles = [("As", bm, "A"), ("Bs", bn, "B")].map(|(name, lines, letter)| {
+        let dims = stages.into_iter().chain(planes.count).chain([lines, bk]).map(Expr::from);
+        let dims: Vec<Expr> = dims.collect();
+        let order = (0..dims.len()).collect();
+        let swizzle = t.swizzle().layout(t.elem());
+        let layout = BufferLayout::Array { order, pad: 0.into(), swizzle };
+        b.shared(name, t.elem(), dims, layout, meaning(letter))
+    });
+    let held = Held { places: tm * tn, holders: threads.into(), by_all: true };
+    let split = Split::declare(b, plan, &problem, held);
+    let ranges = Ranges::of_block(b, plan, &problem, bk);
+    let (ranges, range) = ranges.unzip();
+    let tensor = Tensor {
+        plan,
+        t,
+        problem,
+        planes,
+        bm,
+        bn,
+        bk,
+        threads,
+        tid,
+        stages,
+        cluster,
+        tiles,
+        range,
+    };
+    let holders = Holders { tensor: &tensor, split, ranges, lost, greatest, tm, tn };
+    pipeline::run(b, &holders);
+}
+
+/// What the threads know that multiply, and then have the sums of tiles.
+struct Holders<'t> {
+    tensor: &'t Tensor<'t>,
+    split: Option<Split>,
+    ranges: Option<Ranges>,
+    lost: Option<Lost>,
+    greatest: Option<Greatest>,
+    tm: Const,
+    tn: Const,
+}
+
+/// What does not change from tile to tile.
+struct Ready {
+    place: Place,
+    /// Whether planes hold all numbers, where they may not.
+    none_lost: Option<Expr>,
+}
+
+impl Holders<'_> {
+    /// What is done before the first tile.
+    fn prepare(&self, b: &mut KernelBuilder, none_lost: Option<Expr>) -> Ready {
+        Ready { place: self.tensor.place(b, (self.tm, self.tn)), none_lost }
+    }
+
+    /// Takes the sums of a tile to C, or leaves them for another block.
+    fn store(&self, b: &mut KernelBuilder, ready: &Ready, tile: &Tile, sums: BufferId) {
+        let tensor = self.tensor;
+        let block = tensor.block_tile(&ready.place, tile);
+        let finish = Finish::declare(b, tensor.plan, &tile.problem);
+        let exchanged = tensor.t.has_vectors();
+        if exchanged {
+            exchange(b, tensor, sums);
+        }
+        let acc = Accumulators::of_warpgroup(sums, exchanged);
+        if let Some(greatest) = self.greatest {
+            scale_back(b, &block, &acc, greatest);
+        }
+        let parts = self.ranges.map(|all| Parts::Ranges(Ranges { tile: tile.nth, ..all }));
+        let store = |b: &mut KernelBuilder| match self.split.as_ref().zip(parts.as_ref()) {
+            None => epilogue::store(b, &block, &acc, &finish),
+            Some((split, parts)) => {
+                split.gather(b, (&block, parts), acc, |b, all| {
+                    epilogue::store(b, &block, all, &finish);
+                });
+            }
+        };
+        match &ready.none_lost {
+            None => store(b),
+            Some(none) => b.if_(none.clone(), store),
+        }
+    }
+}
+
+/// Gives each lane four adjacent sums of one row for two of two rows each: of a pair of lanes the even one keeps the
+/// first row, the odd one the eighth behind it, and each gets the other's two sums of its row.
+fn exchange(b: &mut KernelBuilder, tensor: &Tensor<'_>, sums: BufferId) {
+    b.comment("Pairs of lanes exchange sums: one keeps its first row, one its second.");
+    let is_even = Expr::from(b.let_("is_even", (tensor.tid % 2).equals(0)));
+    b.unrolled("i", tensor.t.columns() as i32 / 8, |b, i| {
+        b.unrolled("j", 2, |b, j| {
+            let at = |row: i32| Access::new(sums, [i * 4 + row * 2 + j]);
+            let [first, second] = [("first", 0), ("second", 1)]
+                .map(|(name, row)| Expr::from(b.let_(name, at(row).load())));
+            let given = is_even.clone().select(second.clone(), first.clone());
+            let other = Expr::Call(Intrinsic::ShuffleXor, vec![given, 1.into()]);
+            let other = Expr::from(b.let_("other", other));
+            b.store(at(0), is_even.clone().select(first, other.clone()));
+            b.store(at(1), is_even.clone().select(other, second));
+        });
+    });
+}
+
+/// Scales the sums of a tile back.
+fn scale_back(
+    b: &mut KernelBuilder,
+    block: &BlockTile<'_>,
+    acc: &Accumulators,
+    greatest: Greatest,
+) {
+    b.comment("Sums of scaled rows and columns are scaled back, by powers of two.");
+    let p = &block.problem;
+    let factor_of = |b: &mut KernelBuilder, nth: usize, line: Expr| {
+        let at = greatest.at(nth, p.matrix_of(nth, p.product), line);
+        row_scale::back(b.let_("most", at.load()).into())
+    };
+    let of_rows = b.registers("of_rows", Elem::F32, [block.rows.name.into()], "");
+    over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
+        let row = block.origin.row + block.rows.element(m.clone());
+        let factor = factor_of(b, 0, row.min(p.m - 1));
+        b.store(Access::new(of_rows, [m]), factor);
+    });
+    over(b, "n", block.cols.name.into(), block.cols.count, |b, n| {
+        let col = block.origin.col + block.cols.element(n.clone());
+        let factor = factor_of(b, 1, col.min(p.n - 1));
+        let of_col = b.let_("of_col", factor);
+        over(b, "m", block.rows.name.into(), block.rows.count, |b, m| {
+            let of_row = b.let_("of_row", Access::new(of_rows, [m.clone()]).load());
+            let factors = [of_row, of_col].map(Expr::from);
+            let sum = row_scale::scaled_back(b, acc.value(&m, &n), factors);
+            acc.set(b, (&m, &n), sum);
+        });
+    });
+}
+
+impl<'p> Tensor<'p> {
+    /// How many terms the block sums.
+    fn depth(&self) -> Expr {
+        match self.range {
+            None => self.problem.k.into(),
+            Some(range) => range.depth.into(),
+        }
+    }
+
+    /// How many tiles there are in shared memory.
+    fn turns(&self) -> Expr {
+        self.stages.map_or(Expr::I32(1), Expr::from)
+    }
+
+    /// The first of the terms of the block's n-th tile.
+    fn term(&self, round: Expr) -> Expr {
+        let term = round * self.bk;
+        match self.range {
+            None => term,
+            Some(range) => range.begin + term,
+        }
+    }
+
+    /// The place in a tile, of A or of B, of the stage that is named.
+    fn in_tile(&self, nth: usize, stage: &Expr, [plane, line, term]: [Expr; 3]) -> Access {
+        let stage = self.stages.map(|_| stage.clone());
+        let plane = self.planes.count.map(|_| plane);
+        let index = stage.into_iter().chain(plane).chain([line, term]);
+        Access::new(self.tiles[nth], index)
+    }
+
+    /// Finds the sums of this thread.
+    fn place(&self, b: &mut KernelBuilder, (tm, tn): (Const, Const)) -> Place {
+        let rows = b.constant("GROUP_M", Wgmma::ROWS as i32, "rows of C of a warpgroup");
+        let columns = self.t.columns();
+        let cols = match columns == self.t.bn() {
+            true => self.bn,
+            false => b.constant("GROUP_N", columns as i32, "columns of C of a warpgroup"),
+        };
+        b.comment(
+            "A warpgroup computes GROUP_M rows of the block tile, and each of its warps sixteen;",
+        );
+        let has = match self.t.has_vectors() {
+            false => "a lane has every eighth row of these, and two adjacent columns of eight.",
+            true => "a lane ends up with one row of these, and four adjacent columns of eight.",
+        };
+        b.comment(has);
+        let warp = b.let_("warp", self.tid / WARP as i32);
+        let lane = b.let_("lane", self.tid % WARP as i32);
+        let group = Expr::from(warp) / Wgmma::WARPS as i32;
+        let (group_row, group_col) = match columns == self.t.bn() {
+            true => (b.let_("warpgroup_row", group * rows).into(), Expr::I32(0)),
+            false => {
+                let beside = self.bn / cols;
+                let row = b.let_("warpgroup_row", group.clone() / beside.clone() * rows);
+                let col = b.let_("warpgroup_col", group % beside * cols);
+                (Expr::from(row), Expr::from(col))
+            }
+        };
+        let of_warp = SgemmSpec::ROWS_OF_WARP as i32;
+        // A quarter of a warp has a row of sums; where pairs of lanes exchange them, an eighth, of two rows in turn.
+        let (own_row, own_col, adjacent, [tall, wide]) = match self.t.has_vectors() {
+            false => (lane / 4, lane % 4 * 2, 2, [8, 4]),
+            true => (lane % 2 * 8 + lane / 4, lane % 4 / 2 * 4, 4, [16, 2]),
+        };
+        let in_group = Expr::from(warp) % Wgmma::WARPS as i32 * of_warp + own_row;
+        let row = b.let_("thread_row", group_row.clone() + in_group);
+        let col = match group_col {
+            Expr::I32(0) => b.let_("thread_col", own_col),
+            ref first => b.let_("thread_col", first.clone() + own_col),
+        };
+        let lanes_m = b.constant("LANES_M", tall, "lanes along the rows of a warp");
+        let lanes_n = b.constant("LANES_N", wide, "lanes along its columns");
+        Place {
+            rows: Elements::new(row, Adjacent::One, (tm, self.t.tm()), lanes_m),
+            cols: Elements::new(col, Adjacent::Of(adjacent), (tn, self.t.tn()), lanes_n),
+            group: [group_row, group_col],
+            lane,
+        }
+    }
+
+    fn block_tile(&self, place: &Place, tile: &Tile) -> BlockTile<'p> {
+        BlockTile {
+            plan: self.plan,
+            epilogue: self.t.epilogue(),
+            problem: tile.problem,
+            origin: tile.origin,
+            bm: self.bm.into(),
+            bn: self.bn.into(),
+            rows: place.rows,
+            cols: place.cols,
+            holder: self.tid.into(),
+            holders: self.threads.into(),
+            holds: None,
+            thread: (self.tid.into(), self.threads.into()),
+            first_thread: Expr::from(self.tid).equals(0),
+            meet: if self.t.producer() { Some(self.t.holders()) } else { None },
+        }
+    }
+}

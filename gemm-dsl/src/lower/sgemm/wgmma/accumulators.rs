@@ -1,0 +1,99 @@
+//! Matrix instructions on a tile that has come, and the sums of a thread.
+
+use super::{Place, Tensor};
+use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Wgmma};
+use crate::plan::TensorPlan;
+
+impl Tensor<'_> {
+    /// Multiplies the tile of a stage into the sums, or into fresh ones that are then added. `is_read` is what is done
+    /// when the tile has been read.
+    pub(super) fn multiply(
+        &self,
+        b: &mut KernelBuilder,
+        sums: Sums,
+        stage: &Expr,
+        place: &Place,
+        is_read: impl FnOnce(&mut KernelBuilder),
+    ) {
+        let (t, bk) = (self.t, self.bk);
+        let terms = t.format().terms() as i32;
+        let terms = b.constant("WGMMA_K", terms, "terms of a matrix instruction");
+        match t.promote().filter(|promote| *promote < t.bk()) {
+            None => {
+                self.products(b, sums, (stage, place), (None, bk / terms, terms));
+                is_read(b);
+                sums.add(b, t);
+            }
+            Some(promote) => {
+                let meaning = "terms that are summed from zero on";
+                let promote = b.constant("PROMOTE", promote as i32, meaning);
+                b.unrolled("part", bk / promote, |b, part| {
+                    let first = part * promote;
+                    self.products(b, sums, (stage, place), (Some(first), promote / terms, terms));
+                    sums.add(b, t);
+                });
+                is_read(b);
+            }
+        }
+    }
+
+    /// Sums the products of so many steps of a tile, from a term on, and waits for the sums.
+    fn products(
+        &self,
+        b: &mut KernelBuilder,
+        sums: Sums,
+        (stage, place): (&Expr, &Place),
+        (first, steps, terms): (Option<Expr>, Expr, Const),
+    ) {
+        let (t, into) = (self.t, sums.fresh.unwrap_or(sums.all));
+        b.wgmma_fence([into]);
+        for (nth, [of_a, of_b]) in t.arith().products().iter().enumerate() {
+            b.unrolled("step", steps.clone(), |b, step| {
+                let at = step * terms;
+                let at = first.iter().cloned().fold(at, |at, first| first + at);
+                let tile = |of: usize, plane: u32, line: &Expr| {
+                    self.in_tile(of, stage, [Expr::I32(plane as i32), line.clone(), at.clone()])
+                };
+                let [row, col] = &place.group;
+                let begins = nth == 0 && sums.fresh.is_some();
+                b.wgmma(Wgmma {
+                    format: t.format(),
+                    columns: t.columns(),
+                    d: Access::new(into, [0.into()]),
+                    a: tile(0, *of_a, row),
+                    b: tile(1, *of_b, col),
+                    accumulate: if begins { Expr::from(step).gt(0) } else { Expr::truth() },
+                });
+            });
+        }
+        b.wgmma_commit();
+        b.wgmma_wait(0, [into]);
+    }
+}
+
+/// The sums of a thread: all, and those of the last terms, where these are summed from zero on.
+#[derive(Clone, Copy)]
+pub(super) struct Sums {
+    pub all: BufferId,
+    fresh: Option<BufferId>,
+}
+
+impl Sums {
+    pub fn declare(b: &mut KernelBuilder, t: &TensorPlan) -> Self {
+        let count = [Expr::I32(t.columns() as i32 / 2)];
+        b.comment("The sums of this thread, as instructions have them.");
+        let all = b.zeroed_registers("acc", Elem::F32, count.clone(), "");
+        let meaning = "sums of terms that are not added yet";
+        let fresh = t.promote().map(|_| b.zeroed_registers("fresh", Elem::F32, count, meaning));
+        Self { all, fresh }
+    }
+
+    /// Adds those that are fresh to the others, if there are some.
+    fn add(self, b: &mut KernelBuilder, t: &TensorPlan) {
+        let Some(fresh) = self.fresh else { return };
+        b.unrolled("i", t.columns() as i32 / 2, |b, i| {
+            let of = |sums| Access::new(sums, [i.into()]);
+            b.store(of(self.all), of(self.all).load() + of(fresh).load());
+        });
+    }
+}

@@ -1,0 +1,151 @@
+//! Kernels that read all of A and then all of B: what makes planes of them, and what finds their greatest numbers. A block
+//! has a tile of lines, rows of A or columns of B, and of terms of these, whichever of both lies in memory side by side.
+
+use crate::ir::{Access, Const, Expr, Geometry, KernelBuilder, Requirement, Scalar, Special, Var};
+use crate::lower::sgemm::shared::problem::{Matrix, Problem};
+use crate::plan::SgemmPlan;
+
+/// Lines of a block.
+const LINES: i32 = 64;
+/// Threads of a block.
+const THREADS: i32 = 256;
+
+/// The tiles of such a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Sides {
+    pub lines: Const,
+    pub terms: Const,
+    pub threads: Const,
+}
+
+impl Sides {
+    /// Declares them, of so many terms each, and the blocks of the launch.
+    pub fn declare(
+        b: &mut KernelBuilder,
+        problem: &Problem,
+        terms_of_tile: i32,
+        blocks_per_sm: u32,
+    ) -> Self {
+        // The last tile ends inside an int.
+        for (scalar, of) in [(problem.m, LINES), (problem.n, LINES), (problem.k, terms_of_tile)] {
+            b.require(Requirement::Range { scalar, min: 0, max: (i32::MAX - of) as u64 });
+        }
+        let lines = b.constant("LINES", LINES, "rows of A, or columns of B, of a block");
+        let terms = b.constant("TERMS", terms_of_tile, "terms of each");
+        let threads = b.constant("THREADS", THREADS, "threads of a block");
+        b.launch_bounds(threads);
+        let tiles =
+            |extent: Scalar, of: i32| Expr::from(extent).wide().div_ceil(Expr::U64(of as u64));
+        let tiles_of = |extent: Scalar| tiles(extent, LINES) * tiles(problem.k, terms_of_tile);
+        let of = |nth: usize, extent: Scalar| match problem.count_of(nth) {
+            None => tiles_of(extent),
+            Some(count) => tiles_of(extent) * Expr::from(count).wide(),
+        };
+        let blocks = of(0, problem.m) + of(1, problem.n);
+        let grid = [blocks, 1u64.into(), 1u64.into()];
+        b.geometry(Geometry { block: (THREADS as u32, 1), grid, blocks_per_sm });
+        Self { lines, terms, threads }
+    }
+
+    /// Finds which tile is this block's.
+    pub fn of_block(self, b: &mut KernelBuilder, plan: &SgemmPlan, problem: Problem) -> OfBlock {
+        let Self { lines, terms, .. } = self;
+        b.comment("Blocks go through A along K, then through B.");
+        let tiles_k = b.let_("tiles_k", (problem.k - 1) / terms + 1);
+        // Of either there may be no line, where its planes have been made before.
+        let tiles_a = b.let_("tiles_a", Expr::from(problem.m).div_ceil(lines) * tiles_k);
+        let block = b.let_("block", Special::BlockX);
+        let layout = plan.layout();
+        let along_k = [!layout.transposes_a(), layout.transposes_b()];
+        OfBlock { sides: self, problem, along_k, tiles_k, tiles_a, block }
+    }
+}
+
+/// Where a block is.
+pub(crate) struct OfBlock {
+    sides: Sides,
+    problem: Problem,
+    along_k: [bool; 2],
+    tiles_k: Var,
+    /// Tiles of one A.
+    tiles_a: Var,
+    block: Var,
+}
+
+impl OfBlock {
+    /// Does something with its tile, be it one of A or of B.
+    pub fn each(&self, b: &mut KernelBuilder, body: impl Fn(&mut KernelBuilder, &Side)) {
+        let of = |b: &mut KernelBuilder, nth: usize, tile: Expr| {
+            let side = self.side(b, nth, tile);
+            body(b, &side);
+        };
+        let of_a = match self.problem.count_of(0) {
+            None => self.tiles_a.into(),
+            Some(count) => count * self.tiles_a,
+        };
+        b.if_else(
+            Expr::from(self.block).lt(of_a.clone()),
+            |b| of(b, 0, self.block.into()),
+            |b| of(b, 1, self.block - of_a),
+        );
+    }
+
+    fn side(&self, b: &mut KernelBuilder, nth: usize, tile: Expr) -> Side {
+        let (Sides { lines, terms, .. }, problem) = (self.sides, &self.problem);
+        let extent = [problem.m, problem.n][nth];
+        let (tile, number) = match problem.count_of(nth) {
+            None => (b.let_("nth", tile), None),
+            Some(_) => {
+                let tiles = match nth {
+                    0 => self.tiles_a,
+                    _ => {
+                        let tiles = Expr::from(extent).div_ceil(lines) * self.tiles_k;
+                        b.let_("tiles_b", tiles)
+                    }
+                };
+                let number = b.let_("batch", tile.clone() / tiles);
+                (b.let_("nth", tile % tiles), Some(number))
+            }
+        };
+        let first_line = b.let_("first_line", tile / self.tiles_k * lines);
+        let first_term = b.let_("first_term", tile % self.tiles_k * terms);
+        let matrix = problem.matrix_for(b, nth, number);
+        let along_k = self.along_k[nth];
+        Side { nth, matrix, number, extent, along_k, first_line, first_term }
+    }
+}
+
+/// A tile of A, or of B.
+pub(crate) struct Side {
+    /// 0 of A, 1 of B.
+    pub nth: usize,
+    matrix: Matrix,
+    /// The number of the matrix, of several.
+    number: Option<Var>,
+    /// How many lines the matrix has.
+    pub extent: Scalar,
+    /// Whether neighbours of the matrix are terms of one line.
+    pub along_k: bool,
+    pub first_line: Var,
+    pub first_term: Var,
+}
+
+impl Side {
+    /// The name of the matrix.
+    pub fn letter(&self) -> char {
+        ['A', 'B'][self.nth]
+    }
+
+    /// The number of the matrix, of several.
+    pub fn number(&self) -> Option<Expr> {
+        self.number.map(Expr::from)
+    }
+
+    /// A number of the matrix.
+    pub fn at(&self, line: impl Into<Expr>, term: impl Into<Expr>) -> Access {
+        match self.nth {
+            0 => self.matrix.at(line, term),
+            _ => self.matrix.at(term, line),
+        }
+    }
+}

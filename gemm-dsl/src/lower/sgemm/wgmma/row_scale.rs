@@ -1,0 +1,221 @@
+//! Rows of A and columns of B that are scaled by powers of two, so that the greatest number of each is in the range of a
+//! small format, from 2^13 on and below 2^14: a launch before all others finds these numbers, planes are of scaled ones, and
+//! sums are scaled back.
+//!
+//! A greatest number is kept as the bits of its magnitude, which are in the order of the magnitudes. What is no number, or
+//! so small that its factor would be none of `f32`, no line holds.
+
+use crate::ir::program::{Fill, Program, Slot};
+use crate::ir::{
+    Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
+    MemoryOrder, Scope, Special, Unroll, Var, VerifiedKernel,
+};
+use crate::lower::sgemm::shared::problem::{Problem, Takes};
+use crate::lower::sgemm::shared::schedule::Origin;
+use crate::lower::sgemm::shared::unrepresentable::magnitude;
+use crate::lower::sgemm::shared::workspace::GREATEST;
+use crate::lower::sgemm::wgmma::factor_tiles::{Side, Sides};
+use crate::plan::SgemmPlan;
+use crate::target::arch::WARP;
+
+/// Terms of a line of which a block finds the greatest.
+const TERMS: i32 = 256;
+/// The binary exponent of the greatest number of a scaled line.
+const SCALED: u32 = 13;
+/// What exponents are stored with.
+const BIAS: u32 = 127;
+/// Bits of the mantissa.
+const MANTISSA: u32 = 23;
+/// The least exponent, as it is stored, of a line that can be scaled, there and back.
+const LEAST: u32 = SCALED + 1;
+
+/// The greatest magnitudes in a program: zeros, which the last launch leaves behind as the first has found them, or what
+/// the caller gives beside planes.
+pub(crate) fn slots(
+    program: &mut Program,
+    lines: [&Expr; 2],
+    counts: [Option<&Expr>; 2],
+    kept: [bool; 2],
+) -> [Slot; 2] {
+    let names = ["greatest of A", "greatest of B"];
+    [0, 1].map(|nth| {
+        let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
+        match kept[nth] {
+            true => program.input(names[nth], Elem::U32, dims),
+            false => program.temp_of(names[nth], Elem::U32, dims, Fill::Kept),
+        }
+    })
+}
+
+/// The greatest magnitudes in a kernel, those that it takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Greatest([Option<BufferId>; 2]);
+
+impl Greatest {
+    /// Declares the parameters, behind those of the problem.
+    pub fn parameters(b: &mut KernelBuilder, problem: &Problem) -> Self {
+        Self::of(b, problem, [true; 2])
+    }
+
+    /// The same of A's or of B's alone.
+    pub fn of(b: &mut KernelBuilder, problem: &Problem, takes: [bool; 2]) -> Self {
+        let names = ["greatest_a", "greatest_b"];
+        Self([0, 1].map(|nth| {
+            if !takes[nth] {
+                return None;
+            }
+            let buffer = b.global(names[nth], Elem::U32, GREATEST[nth]);
+            let lines = if nth == 0 { problem.m } else { problem.n };
+            let batch = problem.count_of(nth).map(Expr::from);
+            let apart = problem.distinct.map(|_| lines.into());
+            b.shape(
+                buffer,
+                batch.into_iter().chain([lines.into()]),
+                apart.into_iter().chain([1.into()]),
+            );
+            Some(buffer)
+        }))
+    }
+
+    /// That of a row of A, 0, or of a column of B, 1, of a matrix by its number.
+    pub fn at(self, nth: usize, matrix: Option<Expr>, line: Expr) -> Access {
+        let of =
+            self.0[nth].unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"));
+        Access::new(of, matrix.into_iter().chain([line]))
+    }
+
+    /// Sets all of them back to zero: blocks of the first column of tiles those of their rows of A, blocks of the first row
+    /// those of their columns of B.
+    pub fn reset(
+        self,
+        b: &mut KernelBuilder,
+        problem: &Problem,
+        origin: &Origin,
+        (tile, threads): ([Const; 2], Const),
+    ) {
+        b.comment("The next launch finds the greatest numbers anew.");
+        let firsts = [(origin.row, origin.col), (origin.col, origin.row)];
+        let sides = [problem.m, problem.n].into_iter().zip(firsts).zip(tile).enumerate();
+        for (nth, ((extent, (first, other)), lines)) in sides {
+            if self.0[nth].is_none() {
+                continue;
+            }
+            // Of a matrix that products share those of the first one.
+            let is_first = Expr::from(other).equals(0);
+            let own = origin.batch.zip(problem.count_of(nth));
+            let is_first = match own {
+                None => is_first,
+                Some((batch, count)) => is_first.and(Expr::from(batch).lt(count)),
+            };
+            b.if_(is_first, |b| {
+                let lines = Expr::from(lines).min(extent - first);
+                let head = For::below(Special::ThreadX, lines).change(Change::Add(threads.into()));
+                b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
+                    let matrix = origin.batch.map(Expr::from);
+                    b.store(self.at(nth, matrix, first + line), Expr::U32(0));
+                });
+            });
+        }
+    }
+}
+
+fn shifted(exponent: Expr) -> Expr {
+    (exponent << Expr::U32(MANTISSA)).bitcast(Elem::F32)
+}
+
+fn exponent(greatest: Expr) -> Expr {
+    greatest >> Expr::U32(MANTISSA)
+}
+
+/// The factor of a line whose greatest magnitude is known, and whether it has none.
+pub(crate) fn factor(b: &mut KernelBuilder, greatest: Var) -> (Expr, Expr) {
+    let e = b.let_("exponent", exponent(greatest.into()));
+    let is_zero = Expr::from(greatest).equals(Expr::U32(0));
+    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(Expr::U32(255)));
+    let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
+    let none = is_zero.clone().or(known.clone()).negated();
+    (known.select(scaled, Expr::F32(1.0)), none)
+}
+
+/// What scales sums of such a line back.
+pub(crate) fn back(greatest: Expr) -> Expr {
+    let e = exponent(greatest.clone());
+    greatest.equals(Expr::U32(0)).select(Expr::F32(1.0), shifted(e - Expr::U32(SCALED)))
+}
+
+/// A sum that is scaled back by the factors of its row and of its column, powers of two: at once where their product is a
+/// normal number, so that nothing on the way is subnormal; else first by the smaller one, so that only what is too great in
+/// the end becomes an infinity.
+pub(crate) fn scaled_back(b: &mut KernelBuilder, sum: Expr, [of_row, of_col]: [Expr; 2]) -> Expr {
+    let both = Expr::from(b.let_("both", of_row.clone() * of_col.clone()));
+    let is_normal = both.clone().ge(f32::MIN_POSITIVE).and(both.clone().le(f32::MAX));
+    let row_first = of_row.clone().lt(of_col.clone());
+    let first = row_first.clone().select(of_row.clone(), of_col.clone());
+    let then = row_first.select(of_col, of_row);
+    is_normal.select(sum.clone() * both, sum * first * then)
+}
+
+/// The kernel that finds the greatest magnitudes.
+pub(crate) fn kernel(plan: &SgemmPlan) -> Result<VerifiedKernel, IrError> {
+    let mut b = KernelBuilder::new(format!("{}_greatest", plan.kernel_name()));
+    b.title("The greatest magnitude of each row of A and of each column of B, as bits.");
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    let problem = Problem::declare(&mut b, plan, Takes::Factors).with_distinct(&mut b);
+    let greatest = Greatest::parameters(&mut b, &problem);
+    let sides = Sides::declare(&mut b, &problem, TERMS, 1);
+    let Sides { lines, threads, .. } = sides;
+    let tid = b.let_("tid", Special::ThreadX);
+    let of_block = sides.of_block(&mut b, plan, problem);
+    let depth = problem.k;
+    of_block.each(&mut b, |b, side| {
+        let Side { nth, extent, first_line, first_term, .. } = *side;
+        let end = (first_term + sides.terms).min(depth);
+        let end = b.let_("end", end);
+        let see = |b: &mut KernelBuilder, most: Var, line: Var, term: Var| {
+            larger(b, most, magnitude(side.at(line, term).load()));
+        };
+        let tell = |b: &mut KernelBuilder, line: Var, most: Var| {
+            let to = greatest.at(nth, side.number(), line.into());
+            b.atomic_only(AtomicOp::Max, to, Expr::from(most), MemoryOrder::Relaxed, Scope::Device);
+        };
+        if side.along_k {
+            b.comment("A warp has one line after the other, of which its lanes read neighbours.");
+            let warp = b.let_("warp", tid / WARP as i32);
+            let lane = b.let_("lane", tid % WARP as i32);
+            let warps = threads / WARP as i32;
+            let last = b.let_("last_line", (first_line + lines).min(extent));
+            let head = For::below(first_line + warp, last).change(Change::Add(warps));
+            b.loop_("line", head.unroll(Unroll::By(1)), |b, line| {
+                let most = b.mut_("most", Expr::U32(0));
+                let head =
+                    For::below(first_term + lane, end).change(Change::Add((WARP as i32).into()));
+                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                let half = For::above(WARP as i32 / 2, 0).change(Change::Div(2.into()));
+                b.loop_("s", half.unroll(Unroll::Full), |b, s| {
+                    let above = Expr::Call(Intrinsic::ShuffleDown, vec![most.into(), s.into()]);
+                    larger(b, most, above);
+                });
+                b.if_(Expr::from(lane).equals(0), |b| tell(b, line, most));
+            });
+        } else {
+            b.comment(
+                "A thread has every so many terms of a line; neighbours have neighbouring lines.",
+            );
+            let line = b.let_("line", first_line + tid % lines);
+            b.if_(Expr::from(line).lt(extent), |b| {
+                let most = b.mut_("most", Expr::U32(0));
+                let every = threads / lines;
+                let head = For::below(first_term + tid / lines, end).change(Change::Add(every));
+                b.loop_("term", head.unroll(Unroll::By(8)), |b, term| see(b, most, line, term));
+                tell(b, line, most);
+            });
+        }
+    });
+    b.finish()
+}
+
+/// Makes of a variable the larger one of it and another number.
+fn larger(b: &mut KernelBuilder, most: Var, other: Expr) {
+    let other = b.let_("other", other);
+    b.assign(most, Expr::from(most).lt(Expr::from(other)).select(other, most));
+}

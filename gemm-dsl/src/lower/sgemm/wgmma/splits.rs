@@ -1,0 +1,350 @@
+//! Planes of A and B, which tensor cores multiply: each number rounded, or taken apart into several, the first of which is
+//! the number rounded and each other what the ones before it have left, rounded. A launch before the product makes them,
+//! along K whatever the layout is, so that no kernel behind it knows how A and B lie.
+//!
+//! The planes of a matrix lie one behind the other, and those of a product of a batch behind those of the one before it.
+//! Their rows are padded with zeros to 16 bytes, as a tensor map asks for.
+
+use crate::ir::Elem::{F32, U32};
+use crate::ir::program::{Program, Slot};
+use crate::ir::{
+    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Requirement,
+    Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
+};
+use crate::lower::sgemm::mma::{kept, to_tf32, to_tf32_or_nan};
+use crate::lower::sgemm::shared::problem::{Problem, Takes};
+use crate::lower::sgemm::shared::unrepresentable::{Lost, left_by_tf32};
+use crate::lower::sgemm::shared::workspace::PLANES;
+use crate::lower::sgemm::wgmma::factor_tiles::{Side, Sides};
+use crate::lower::sgemm::wgmma::row_scale;
+use crate::lower::sgemm::wgmma::row_scale::Greatest;
+use crate::plan::{SgemmPlan, TensorPlan};
+use crate::spec::{Arith, Copies};
+use crate::target::tensor_core::Format;
+
+/// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
+const PADDED: i32 = 8;
+/// Terms of a line of which a block makes planes.
+const TERMS: i32 = 64;
+/// Blocks of a multiprocessor: more than enough to keep memory busy.
+const RESIDENT: u32 = 6;
+
+/// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
+pub(crate) fn dims(t: &TensorPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
+    let planes = (t.planes() > 1).then(|| Expr::U64(t.planes().into()));
+    let planes = in_all(count.cloned(), planes);
+    planes.into_iter().chain([lines.clone(), pitch(terms)]).collect()
+}
+
+/// The terms of a row of planes, with its padding.
+pub(crate) fn pitch(terms: &Expr) -> Expr {
+    padded(terms.clone(), Expr::U64(PADDED as u64))
+}
+
+/// How many planes so many matrices have, where several are counted of either.
+fn in_all(matrices: Option<Expr>, planes: Option<Expr>) -> Option<Expr> {
+    match (matrices, planes) {
+        (Some(matrices), Some(planes)) => Some(matrices * planes),
+        (only, None) | (None, only) => only,
+    }
+}
+
+/// The planes of A and of B in a program, which makes them, or is given those that are kept.
+pub(crate) fn slots(
+    program: &mut Program,
+    t: &TensorPlan,
+    (lines, terms): ([&Expr; 2], &Expr),
+    counts: [Option<&Expr>; 2],
+    kept: [bool; 2],
+) -> [Slot; 2] {
+    let names = ["planes of A", "planes of B"];
+    [0, 1].map(|nth| {
+        let dims = dims(t, lines[nth], terms, counts[nth]);
+        match kept[nth] {
+            true => program.input(names[nth], t.elem(), dims),
+            false => program.temp(names[nth], t.elem(), dims),
+        }
+    })
+}
+
+/// How long their rows are.
+pub(crate) fn rows(t: &TensorPlan) -> String {
+    format!("rows padded to {} bytes", PADDED as u32 * t.elem().size())
+}
+
+fn padded(terms: Expr, to: Expr) -> Expr {
+    terms.div_ceil(to.clone()) * to
+}
+
+/// The planes of A and B in a kernel.
+#[derive(Clone, Copy)]
+pub(crate) struct Planes {
+    /// Those of A, and those of B.
+    pub buffers: [BufferId; 2],
+    /// How many of each there are, if several.
+    pub count: Option<Const>,
+    /// The terms of a row with its padding, and elements from one row to the next, where threads count them.
+    pitch: Option<Scalar>,
+    /// The problem that they are of.
+    problem: Problem,
+}
+
+impl Planes {
+    /// Declares the parameters of a kernel that reads them, before those of the problem.
+    pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &TensorPlan) -> [BufferId; 2] {
+        let (elem, bk) = (t.elem(), t.bk());
+        let planes = (t.planes() > 1 || plan.batch().is_some()).then_some(t.planes());
+        let names = ["planes_a", "planes_b"];
+        [0, 1].map(|nth| match t.copies() {
+            Copies::Threads => b.global(names[nth], elem, PLANES[nth]),
+            Copies::Tma => {
+                let lines = [t.bm(), t.bn()][nth];
+                // A block of a cluster brings a part of B, plane by plane.
+                let (planes, lines) = match (plan.cluster(), nth) {
+                    (1, _) | (_, 0) => (planes, lines),
+                    (blocks, _) => (planes.map(|_| 1), lines / blocks),
+                };
+                let tile = planes.into_iter().chain([lines, bk]).collect();
+                let map = TensorMap { tile, swizzle: t.swizzle() };
+                b.tensor_map(names[nth], elem, PLANES[nth], map)
+            }
+        })
+    }
+
+    /// Says how they lie, by one more parameter where threads find their way through them.
+    pub fn shape(
+        b: &mut KernelBuilder,
+        t: &TensorPlan,
+        buffers: [BufferId; 2],
+        (problem, copies): (&Problem, Copies),
+    ) -> Self {
+        let planes = t.planes();
+        let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
+        let count = (planes > 1).then(|| b.constant("PLANES", planes as i32, meaning));
+        if let (Some(distinct), Some(_)) = (problem.distinct, count) {
+            let max = u64::from(i32::MAX as u32 / planes);
+            for scalar in distinct {
+                b.require(Requirement::Range { scalar, min: 0, max });
+            }
+        }
+        let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
+        let row = match pitch {
+            Some(pitch) => Expr::from(pitch),
+            None => padded(problem.k.into(), Expr::I32(PADDED)),
+        };
+        for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
+            let all = in_all(problem.count_of(nth).map(Expr::from), count.map(Expr::from));
+            let apart = Expr::from(lines).wide() * row.clone().wide();
+            let dims = all.iter().cloned().chain([lines.into(), row.clone()]);
+            let apart = all.as_ref().map(|_| apart);
+            b.shape(buffer, dims, apart.into_iter().chain([row.clone(), 1.into()]));
+        }
+        Self { buffers, count, pitch, problem: *problem }
+    }
+
+    /// The terms of a row with its padding.
+    pub fn pitch(&self) -> Scalar {
+        self.pitch.unwrap_or_else(|| unreachable!("only threads ask, which copy or make them"))
+    }
+
+    /// So many of each plane.
+    pub fn of_all(&self, each: Expr) -> Expr {
+        match self.count {
+            None => each,
+            Some(count) => count * each,
+        }
+    }
+
+    /// Does something for each of them.
+    pub fn each(&self, b: &mut KernelBuilder, body: impl FnOnce(&mut KernelBuilder, Expr)) {
+        match self.count {
+            None => body(b, 0.into()),
+            Some(count) => b.unrolled("p", count, |b, plane| body(b, plane.into())),
+        }
+    }
+
+    /// Which of all planes of A, 0, or of B, 1, one of a product's is; none where there is but one.
+    pub fn of_product(&self, nth: usize, product: Option<Var>, plane: Expr) -> Option<Expr> {
+        self.of_matrix(self.problem.matrix_of(nth, product), plane)
+    }
+
+    /// The same of one of a matrix, by the number of this among all that are A, or B.
+    fn of_matrix(&self, matrix: Option<Expr>, plane: Expr) -> Option<Expr> {
+        match (matrix, self.count) {
+            (matrix, None) => matrix,
+            (None, Some(_)) => Some(plane),
+            (Some(matrix), Some(count)) => Some(matrix * count + plane),
+        }
+    }
+}
+
+/// The kernel that makes them.
+pub(crate) fn kernel(plan: &SgemmPlan, t: &TensorPlan) -> Result<VerifiedKernel, IrError> {
+    let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
+    let format = t.format().name();
+    match t.planes() {
+        1 => b.title(format!("A and B in {format}, for a product that tensor cores compute.")),
+        planes => b.title(format!(
+            "A and B, each number as the sum of {planes} of {format}, for a product that tensor cores compute."
+        )),
+    }
+    b.title(format!("Rows of A and columns of B lie along K, {} with zeros.", rows(t)));
+    b.title(format!("sgemm_kernel!({})", plan.spec()));
+    let problem = Problem::declare(&mut b, plan, Takes::Factors).with_distinct(&mut b);
+    let buffers = [0, 1].map(|nth| b.global(["planes_a", "planes_b"][nth], t.elem(), PLANES[nth]));
+    let lost = t.arith().is_emulation().then(|| Lost::parameter(&mut b));
+    let greatest = t.arith().is_scaled().then(|| Greatest::parameters(&mut b, &problem));
+    let sides = Sides::declare(&mut b, &problem, TERMS, RESIDENT);
+    let planes = Planes::shape(&mut b, t, buffers, (&problem, Copies::Threads));
+    let tid = b.let_("tid", Special::ThreadX);
+    let tile = b.shared(
+        "tile",
+        F32,
+        [sides.lines.into(), sides.terms.into()],
+        BufferLayout::Array { order: vec![0, 1], pad: 1.into(), swizzle: None },
+        "numbers of A or of B",
+    );
+    let of_block = sides.of_block(&mut b, plan, problem);
+    let lost = lost.map(|lost| (lost, b.mut_("bits", Expr::U32(0))));
+    let scaled = greatest.map(|greatest| {
+        let meaning = "powers of two that scale them";
+        let layout = BufferLayout::row_major(1);
+        (greatest, b.shared("factor", F32, [sides.lines.into()], layout, meaning))
+    });
+    let body = Body { t, sides, terms: problem.k, planes, tile, tid, scaled, lost };
+    of_block.each(&mut b, |b, side| body.matrix(b, side));
+    if let Some((lost, bits)) = lost {
+        lost.tell(&mut b, bits.into());
+    }
+    b.finish()
+}
+
+/// What the body of the kernel rests on.
+struct Body<'p> {
+    t: &'p TensorPlan,
+    sides: Sides,
+    /// The terms of a line.
+    terms: Scalar,
+    planes: Planes,
+    tile: BufferId,
+    tid: Var,
+    /// The greatest numbers, and the factors of this block's lines, where lines are scaled.
+    scaled: Option<(Greatest, BufferId)>,
+    /// The word that tells of numbers that planes do not hold, and what this thread has seen of them, as bits.
+    lost: Option<(Lost, Var)>,
+}
+
+impl Body<'_> {
+    /// Makes planes of a tile of A, or of B.
+    fn matrix(&self, b: &mut KernelBuilder, side: &Side) {
+        let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
+        let Side { nth, extent, first_line, first_term, .. } = *side;
+        if let Some((greatest, factors)) = self.scaled {
+            b.comment("What brings the greatest number of each line to the range of f16.");
+            b.if_(Expr::from(tid).lt(lines), |b| {
+                let at = (first_line + tid).min(extent - 1);
+                let most = b.let_("most", greatest.at(nth, side.number(), at).load());
+                let (factor, none) = row_scale::factor(b, most);
+                b.store(Access::new(factors, [tid.into()]), factor);
+                if let Some((_, bits)) = self.lost {
+                    b.if_(none, |b| b.assign(bits, Expr::U32(1)));
+                }
+            });
+        }
+        let letter = side.letter();
+        b.comment(format!("Neighbours read neighbours of {letter}; zeros stand behind its edge."));
+        b.unrolled("i", lines * terms / threads, |b, i| {
+            let at = tid + i * threads;
+            let (line, term) = match side.along_k {
+                true => (at.clone() / terms, at % terms),
+                false => (at.clone() % lines, at / lines),
+            };
+            let line = b.let_("line", line);
+            let term = b.let_("term", term);
+            let [at, k_at] = [first_line + line, first_term + term].map(Expr::from);
+            let is = at.clone().lt(extent).and(k_at.clone().lt(self.terms));
+            let value = is.select(side.at(at, k_at).load(), 0.0);
+            b.store(Access::new(self.tile, [line.into(), term.into()]), value);
+        });
+        b.barrier();
+        self.split(b, side);
+    }
+
+    /// Makes planes of the numbers in the tile.
+    fn split(&self, b: &mut KernelBuilder, side: &Side) {
+        let Self { tid, sides: Sides { lines, terms, threads }, .. } = *self;
+        let Side { nth, extent, first_line, first_term, .. } = *side;
+        let elem = self.t.elem();
+        let lanes = i32::from(elem.vector_lanes());
+        let unit = b.constant("UNIT", lanes, "numbers of a plane in 16 bytes");
+        let rounds = lines * terms / unit / threads;
+        b.comment("A thread makes 16 bytes of each plane, of terms that lie next to one another.");
+        b.unrolled("i", rounds, |b, i| {
+            let of_line = terms / unit;
+            let at = tid + i * threads;
+            let line = b.let_("line", at.clone() / of_line.clone());
+            let term = b.let_("term", at % of_line * unit);
+            let [row, column] = [first_line + line, first_term + term].map(Expr::from);
+            let is = row.clone().lt(extent).and(column.clone().lt(self.planes.pitch()));
+            b.if_(is, |b| {
+                let value = b.registers("value", F32, [unit.into()], "");
+                b.unrolled("j", unit, |b, j| {
+                    let from = Access::new(self.tile, [line.into(), term + j]).load();
+                    let number = match self.scaled {
+                        None => from,
+                        Some((_, factors)) => from * Access::new(factors, [line.into()]).load(),
+                    };
+                    b.store(Access::new(value, [j.into()]), number);
+                });
+                self.planes_of(b, value, unit, |b, plane, words| {
+                    let plane = self.planes.of_matrix(side.number(), plane);
+                    let at = plane.into_iter().chain([row.clone(), column.clone()]);
+                    let to = Access::new(self.planes.buffers[nth], at).vector();
+                    b.store(to, Access::new(words, [0.into()]).vector().load());
+                });
+            });
+        });
+    }
+
+    /// Makes the planes of so many numbers, which are used up, and gives them to `store`.
+    fn planes_of(
+        &self,
+        b: &mut KernelBuilder,
+        value: BufferId,
+        unit: Const,
+        store: impl FnOnce(&mut KernelBuilder, Expr, BufferId),
+    ) {
+        let (t, elem) = (self.t, self.t.elem());
+        let of = |array: BufferId, j: Var| Access::new(array, [j.into()]);
+        if let (Some((_, bits)), Arith::Tf32x3) = (self.lost, t.arith()) {
+            b.unrolled("j", unit, |b, j| {
+                let left = left_by_tf32(b, of(value, j).load());
+                b.assign(bits, bits | left);
+            });
+        }
+        let several = t.planes() > 1;
+        let round = |b: &mut KernelBuilder, plane: Expr| {
+            let words = b.registers("word", elem, [unit.into()], "");
+            b.unrolled("j", unit, |b, j| {
+                let number = of(value, j).load();
+                let rounded = match t.format() {
+                    Format::Bf16 | Format::F16 => number.clone().cast(elem),
+                    Format::Tf32 if several => kept(to_tf32(number.clone())).bitcast(F32),
+                    Format::Tf32 => to_tf32_or_nan(number.clone()).bitcast(F32),
+                };
+                b.store(of(words, j), rounded);
+                if several {
+                    b.store(of(value, j), number - of(words, j).load().cast(F32));
+                }
+            });
+            store(b, plane, words);
+        };
+        self.planes.each(b, round);
+        if let (Some((_, bits)), Format::Bf16) = (self.lost, t.format()) {
+            b.comment("What is left of them, as bits.");
+            b.unrolled("j", unit, |b, j| {
+                b.assign(bits, bits | of(value, j).load().bitcast(U32));
+            });
+        }
+    }
+}

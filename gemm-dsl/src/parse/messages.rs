@@ -1,0 +1,256 @@
+//! What can be wrong with the text of a spec.
+
+use crate::error::{SpecError, quoted};
+use crate::spec::Kind;
+
+pub(crate) fn too_long(length: usize, most: usize) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("a spec of {length} bytes is too long to be meant; use at most {most}"),
+    )
+}
+
+pub(crate) fn too_deep(most: usize) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("brackets are nested more than {most} deep; a spec needs no such nesting"),
+    )
+}
+
+pub(crate) fn too_many(more: usize) -> SpecError {
+    let faults = if more == 1 { "fault" } else { "faults" };
+    SpecError::at_key(&[], format!("{more} more {faults} behind these; mend these first"))
+}
+
+pub(crate) fn unclosed(open: impl std::fmt::Display) -> SpecError {
+    SpecError::at_key(&[], format!("`{open}` is not closed; close it, or leave it out"))
+}
+
+pub(crate) fn unopened(close: char, open: Option<char>) -> SpecError {
+    SpecError::at_key(
+        &[],
+        match open {
+            None => format!("`{close}` closes nothing; open it, or leave it out"),
+            Some(open) => format!("`{close}` does not close `{open}`; pair the brackets"),
+        },
+    )
+}
+
+pub(crate) fn no_token(found: char) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("{found:?} starts no Rust token, and a spec is made of those; leave it out"),
+    )
+}
+
+pub(crate) fn open_angle() -> SpecError {
+    SpecError::at_key(&[], "`<` is not closed; end the spec with `>`, or leave it out".into())
+}
+
+pub(crate) fn close_angle() -> SpecError {
+    SpecError::at_key(&[], "`>` closes nothing; start the spec with `<`, or leave it out".into())
+}
+
+pub(crate) fn empty_entry() -> SpecError {
+    SpecError::at_key(&[], "expected a key before `,`; leave the comma out".into())
+}
+
+pub(crate) fn not_a_key(found: &str) -> SpecError {
+    SpecError::at_key(
+        &[],
+        format!("expected a key, found `{found}`; write `key: value`, or a flag"),
+    )
+}
+
+pub(crate) fn missing_comma(next: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `,` before `{next}`"))
+}
+
+pub(crate) fn twice(value: &str) -> SpecError {
+    SpecError::at_key(&[], format!("`{value}` stands twice; remove one"))
+}
+
+pub(crate) fn not_a_comma(found: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `,`, found `{found}`"))
+}
+
+pub(crate) fn missing_colon(key: &str, found: &str) -> SpecError {
+    SpecError::at_key(&[], format!("expected `:` after `{key}`, found `{found}`"))
+}
+
+pub(crate) fn second_colon(key: &str) -> SpecError {
+    SpecError::at_key(&[], format!("one `:` is enough after `{key}`; leave this one out"))
+}
+
+/// How an unknown key may have been meant.
+pub(crate) enum Meant {
+    /// As another key, close to it.
+    Key(&'static str),
+    /// As a key that has another name now.
+    Renamed(&'static str),
+    /// As a word that is the value of a key.
+    Word(&'static str, &'static str),
+    /// As a key of another macro.
+    Macro(&'static str),
+    /// As none of these: the message lists all keys.
+    Unclear,
+    /// As none, and an earlier message lists all keys.
+    UnclearAgain,
+}
+
+pub(crate) fn unknown_key(key: &str, meant: &Meant, this_macro: &str, keys: &[&str]) -> SpecError {
+    let hint = match meant {
+        Meant::Key(other) => format!("; did you mean `{other}`?"),
+        Meant::Renamed(other) => format!("; it is called `{other}` now"),
+        Meant::Word(other, word) => format!("; did you mean `{other}: {word}`?"),
+        Meant::Macro(other) => {
+            format!(": it belongs to `{other}!`, and this is `{this_macro}!`; leave it out")
+        }
+        Meant::Unclear => format!("; `{this_macro}!` has {}", quoted(keys)),
+        Meant::UnclearAgain => String::new(),
+    };
+    SpecError::at_key(&[], format!("unknown key `{key}`{hint}"))
+}
+
+pub(crate) fn duplicate(key: &'static str, first: &str) -> SpecError {
+    SpecError::at_key(
+        &[key],
+        match first {
+            "" => format!("`{key}` is given twice; leave one out"),
+            first => format!("`{key}` is given twice, first as `{key}: {first}`; leave one out"),
+        },
+    )
+}
+
+pub(crate) fn missing_value(key: &'static str, kind: Kind) -> SpecError {
+    SpecError::at_key(&[key], format!("`{key}` needs a value: {}", expected(kind)))
+}
+
+pub(crate) fn flag_with_value(key: &'static str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}` is a flag and takes no value; write `{key}` alone, or leave it out"),
+    )
+}
+
+pub(crate) fn wrong_kind(key: &'static str, kind: Kind, found: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}` takes {}, not `{found}`", expected(kind)))
+}
+
+fn expected(kind: Kind) -> String {
+    match kind {
+        Kind::Flag => "nothing".into(),
+        Kind::Number => "a whole number".into(),
+        Kind::NumberOr(word) => format!("a whole number or `{word}`"),
+        Kind::Size { form, example, .. } => format!("a size {form} such as `{example}`"),
+        Kind::Word(words) => format!("one of {}", quoted(words)),
+        Kind::Name => "an identifier".into(),
+        Kind::Closure(env) => format!("an expression such as `{}`", env.example),
+    }
+}
+
+pub(crate) fn unknown_word(
+    key: &'static str,
+    word: &str,
+    words: &[&str],
+    close: Option<&str>,
+) -> SpecError {
+    let hint = close.map_or(String::new(), |close| format!("; did you mean `{close}`?"));
+    SpecError::at_value(
+        &[key],
+        format!("`{key}` takes one of {}, not `{word}`{hint}", quoted(words)),
+    )
+}
+
+pub(crate) fn spaces(key: &'static str, found: &str) -> SpecError {
+    let joined: String = found.split_whitespace().collect();
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: a size is written without spaces: `{joined}`"),
+    )
+}
+
+pub(crate) fn negative(key: &'static str, found: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {found}` is negative; use a whole number"))
+}
+
+pub(crate) fn underscores(key: &'static str, found: &str) -> SpecError {
+    let plain = found.replace('_', "");
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: numbers are written without `_`: `{plain}`"),
+    )
+}
+
+pub(crate) fn fraction(key: &'static str, found: &str, part: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is no whole number"))
+}
+
+pub(crate) fn not_decimal(key: &'static str, found: &str, part: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {found}`: `{part}` is no plain decimal number"))
+}
+
+pub(crate) fn too_large(key: &'static str, found: &str, part: &str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: `{part}` is too large; a number is at most {}", u32::MAX),
+    )
+}
+
+pub(crate) fn hexadecimal(key: &'static str, found: &str, value: u32) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}` is hexadecimal; write one number in decimal, as in `{value}`"),
+    )
+}
+
+pub(crate) fn hexadecimal_size(
+    key: &'static str,
+    found: &str,
+    form: &str,
+    example: &str,
+) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!(
+            "`{key}: {found}` starts with `0x`, as hexadecimal numbers do; write {form} in decimal \
+             as in `{example}`"
+        ),
+    )
+}
+
+pub(crate) fn size_for_number(key: &'static str, found: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}` takes one whole number, not the size `{found}`"))
+}
+
+pub(crate) fn capital_x(key: &'static str, found: &str) -> SpecError {
+    let lower = found.replace('X', "x");
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: a size is written with a small `x`: `{lower}`"),
+    )
+}
+
+pub(crate) fn missing_dimension(key: &'static str, found: &str, form: &str) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!("`{key}: {found}`: a number is missing beside an `x`; write {form}"),
+    )
+}
+
+pub(crate) fn dimensions(
+    key: &'static str,
+    found: &str,
+    (has, needs): (usize, usize),
+    form: &str,
+    example: &str,
+) -> SpecError {
+    SpecError::at_value(
+        &[key],
+        format!(
+            "`{key}: {found}` has {has} dimension{}, and {form} has {needs}; write it as in \
+             `{example}`",
+            if has == 1 { "" } else { "s" },
+        ),
+    )
+}

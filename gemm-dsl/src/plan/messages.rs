@@ -1,0 +1,32 @@
+//! What can be wrong with a kernel's name.
+
+use crate::error::{SpecError, clip};
+
+pub(crate) fn not_an_identifier(name: &str) -> SpecError {
+    let name = clip(name);
+    SpecError::at_value(
+        &["name"],
+        format!(
+            "`name: {name}` is no CUDA C++ identifier: only ASCII letters, digits and `_`, and no \
+             digit first"
+        ),
+    )
+}
+
+pub(crate) fn no_letter(name: &str) -> SpecError {
+    let name = clip(name);
+    SpecError::at_value(
+        &["name"],
+        format!(
+            "`name: {name}` says nothing of the kernel; use a name with a letter, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn too_long(name: &str, most: usize) -> SpecError {
+    let (length, name) = (name.len(), clip(name));
+    SpecError::at_value(
+        &["name"],
+        format!("`name: {name}` has {length} characters; use at most {most}"),
+    )
+}

@@ -1,0 +1,359 @@
+//! What can be wrong with a reduction.
+
+use crate::error::SpecError;
+use crate::expr::Tokens;
+use crate::ir::Elem;
+use crate::plan::MAX_BLOCK_ELEMENTS;
+use crate::spec::{Over, Tree};
+use crate::target::arch::{BLOCK_THREADS, WARP};
+
+pub(crate) fn block_zero() -> SpecError {
+    SpecError::at_value(
+        &["block"],
+        format!(
+            "`block: 0`: a block needs threads; use a power of two from {WARP} to {BLOCK_THREADS}, \
+             such as 256"
+        ),
+    )
+}
+
+pub(crate) fn block_small(block: u32) -> SpecError {
+    SpecError::at_value(
+        &["block"],
+        format!("`block: {block}` is less than one warp of {WARP} threads; use {WARP} or more"),
+    )
+}
+
+pub(crate) fn block_large(block: u32) -> SpecError {
+    SpecError::at_value(
+        &["block"],
+        format!(
+            "`block: {block}` is more than the {BLOCK_THREADS} threads a block may have; use \
+             {BLOCK_THREADS} or less"
+        ),
+    )
+}
+
+pub(crate) fn block_not_power_of_two(block: u32) -> SpecError {
+    let below = 1u32 << block.max(1).ilog2();
+    let above = u64::from(below) * 2;
+    SpecError::at_value(
+        &["block"],
+        format!(
+            "`block: {block}` is not a power of two: the tree halves the block at every step; \
+             use {below} or {above}"
+        ),
+    )
+}
+
+pub(crate) fn too_many_elements(block: u32, items: u32, vector: u32) -> SpecError {
+    let width = if vector == 1 { "" } else { " · 4" };
+    let elements = u128::from(block) * u128::from(items) * u128::from(vector);
+    let most = MAX_BLOCK_ELEMENTS / (u128::from(block.max(1)) * u128::from(vector));
+    SpecError::at_value(
+        &["items", "block", "float4"],
+        format!(
+            "a block of {block} · {items} items{width} = {elements} elements is more than \
+             2^30 = {MAX_BLOCK_ELEMENTS}; use `items: {most}` or less"
+        ),
+    )
+}
+
+pub(crate) fn last_warp_without_tree(block: u32) -> SpecError {
+    SpecError::at_value(
+        &["unroll_last_warp", "block"],
+        format!(
+            "`unroll_last_warp` starts where the last warp folds 64 values, and `block: {block}` \
+             has only {block}; use `block: 64` or more, or leave the flag out"
+        ),
+    )
+}
+
+pub(crate) fn last_warp_and_shuffle() -> SpecError {
+    SpecError::at_value(
+        &["unroll_last_warp", "shuffle"],
+        "`unroll_last_warp` and `shuffle` contradict each other: both replace the last steps of \
+         the tree; leave one of them out"
+            .into(),
+    )
+}
+
+pub(crate) fn last_warp_of_divergent_tree() -> SpecError {
+    SpecError::at_value(
+        &["unroll_last_warp", "tree"],
+        "`unroll_last_warp` needs the last 32 active threads in one warp, and \
+         `tree: interleaved_divergent` spreads them over all warps; use `tree: interleaved` or \
+         `tree: sequential`"
+            .into(),
+    )
+}
+
+pub(crate) fn too_many_held(items: u32, vector: u32, most: u64) -> SpecError {
+    let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
+    let held = u64::from(items) * u64::from(vector);
+    SpecError::at_value(
+        &["items", "float4", "coarsen"],
+        format!(
+            "{items} items{width} = {held} elements are more than the {most} that a thread holds in its \
+             registers at once; use {} or less",
+            match most / u64::from(vector) {
+                0 => format!("`coarsen: {most}`"),
+                items => format!("`items: {items}`"),
+            }
+        ),
+    )
+}
+
+pub(crate) fn tree_without_block(tree: Tree) -> SpecError {
+    SpecError::at_value(
+        &["tree", "over"],
+        format!(
+            "`tree: {tree}` is how a block folds one result, and here none does: groups of up to a warp \
+             shuffle, and columns have a tree of their own; leave it out"
+        ),
+    )
+}
+
+pub(crate) fn group_of_row(group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &["group", "block"],
+        format!(
+            "`group: {group}`: the threads of a result are 1, 2, 4, 8, 16 or {WARP}, so that they shuffle, or \
+             the whole block of {block}"
+        ),
+    )
+}
+
+pub(crate) fn group_of_column(group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &["group", "block"],
+        format!(
+            "`group: {group}`: the threads of a column are a power of two up to the {block} of the block"
+        ),
+    )
+}
+
+pub(crate) fn too_many_blocks(blocks: u32, most: u32) -> SpecError {
+    SpecError::at_value(
+        &["blocks"],
+        format!("`blocks: {blocks}` is more than a grid has along y; use {most} or less"),
+    )
+}
+
+/// `key` is what has several blocks fold a result.
+pub(crate) fn blocks_of_groups(key: &'static str, group: u32, block: u32) -> SpecError {
+    SpecError::at_value(
+        &[key, "group"],
+        format!(
+            "`{key}` has several blocks fold a row, and here {group} threads fold one; use `group: {block}`, or \
+             leave `{key}` out"
+        ),
+    )
+}
+
+pub(crate) fn run_and_blocks(run: u32) -> SpecError {
+    SpecError::at_value(
+        &["run", "blocks"],
+        format!(
+            "`run` and `blocks` contradict each other: a run of {run} elements has a block of its own, and `blocks` \
+             says how many blocks take turns; leave one of them out"
+        ),
+    )
+}
+
+/// `round` is what a block takes in at once: threads, items and elements of an item.
+pub(crate) fn run_of_rounds(run: u32, (threads, items, vector): (u32, u32, u32)) -> SpecError {
+    let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
+    let round = u64::from(threads) * u64::from(items) * u64::from(vector);
+    let run = u64::from(run);
+    let below = run / round * round;
+    let better = match (below, below + round) {
+        (0, above) => format!("`run: {above}`"),
+        (below, above) if u128::from(above) > MAX_BLOCK_ELEMENTS => format!("`run: {below}`"),
+        (below, above) => format!("`run: {below}` or `run: {above}`"),
+    };
+    SpecError::at_value(
+        &["run", "items", "block", "group", "float4"],
+        format!(
+            "`run: {run}`: a block takes in {threads} threads · {items} items{width} = {round} elements of a result \
+             at once, and a run is a multiple of them: {run} mod {round} = {}; use {better}",
+            run % round,
+        ),
+    )
+}
+
+pub(crate) fn run_long(run: u32, round: u64) -> SpecError {
+    let most = MAX_BLOCK_ELEMENTS as u64 / round * round;
+    SpecError::at_value(
+        &["run"],
+        format!(
+            "`run: {run}` is more than the 2^30 = {MAX_BLOCK_ELEMENTS} elements that a block takes in; use \
+             `run: {most}` or less"
+        ),
+    )
+}
+
+/// `round` is what a block takes in at once.
+pub(crate) fn shards_without_runs(over: Over, round: u64) -> SpecError {
+    let remedy = match over {
+        Over::Segments => {
+            "the length of a segment is not known when it is launched; cut the array \
+                           between segments instead"
+                .to_owned()
+        }
+        _ => {
+            let example = (1 << 20) / round.max(1) * round;
+            format!(
+                "without `run` a block's share of them is spread over all, and no piece holds all of it; add a \
+                 multiple of the {round} elements that a block takes in at once, such as `run: {example}`"
+            )
+        }
+    };
+    SpecError::at_key(
+        &["run", "over"],
+        format!(
+            "the elements of a result are folded piece by piece, with the same bits, where each piece has whole \
+             runs: {remedy}"
+        ),
+    )
+}
+
+/// `beyond` is the key of what is not folded tile by tile.
+pub(crate) fn beyond_tiles(beyond: &'static str) -> SpecError {
+    SpecError::at_value(
+        &["launch", beyond],
+        format!(
+            "`launch: tiles` folds a whole array of `f32` by `sum`, `prod`, `max` or `min`, in as many launches and \
+             blocks as it takes, and `{beyond}` says otherwise; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn fold_without_identity() -> SpecError {
+    // One that could not be read is there.
+    SpecError::at_key(
+        &["fold", "identity"],
+        "`fold` needs the value that changes no other, which stands for missing elements; add it, such as \
+         `identity: 0.0`"
+            .into(),
+    )
+}
+
+pub(crate) fn acc_narrow(element: Elem, acc: Elem) -> SpecError {
+    SpecError::at_value(
+        &["acc", "type"],
+        format!(
+            "`acc: {acc}` does not hold every `{element}`: a `map` says what is folded in its place, or use {}",
+            widths(element)
+        ),
+    )
+}
+
+/// What elements may be folded in.
+fn widths(element: Elem) -> &'static str {
+    match element {
+        Elem::F16 | Elem::Bf16 | Elem::F32 | Elem::Tf32 => "`acc: f32` or `acc: f64`",
+        Elem::F64 => "`acc: f64`",
+        Elem::I8 | Elem::I16 | Elem::I32 => "`acc: i32`, `acc: i64`, `acc: f32` or `acc: f64`",
+        Elem::U8 | Elem::U16 => {
+            "`acc: i32`, `acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`"
+        }
+        Elem::U32 => "`acc: u32`, `acc: i64`, `acc: u64`, `acc: f32` or `acc: f64`",
+        Elem::I64 => "`acc: i64`, `acc: f32` or `acc: f64`",
+        Elem::U64 => "`acc: u64`, `acc: f32` or `acc: f64`",
+    }
+}
+
+pub(crate) fn no_float(what: &'static str, acc: Elem, remedy: &str) -> SpecError {
+    SpecError::at_value(
+        &[what, "acc", "type"],
+        format!(
+            "`{what}` computes with floating-point numbers, and these elements are folded in `{acc}`; add \
+             {remedy}"
+        ),
+    )
+}
+
+pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
+    let remedy = match element {
+        Elem::F64 => "use `acc: f32` with a `map` such as `|x| f32(x)`",
+        _ => "use `acc: f32`",
+    };
+    SpecError::at_value(
+        &["op", "acc", "type"],
+        format!(
+            "`op: logsumexp` folds in `f32`: its exponentials are arithmetic of that type; {remedy}"
+        ),
+    )
+}
+
+/// An identity that does not stay what it is.
+pub(crate) fn identity_range(acc: Elem, value: i128, (least, most): (i128, i128)) -> SpecError {
+    SpecError::at_value(
+        &["identity"],
+        format!(
+            "the identity {value} is no `{acc}`, which goes from {least} to {most}; use a number of these"
+        ),
+    )
+}
+
+/// A name of an array that is that of something else which a call is given.
+pub(crate) fn taken_name(at: Tokens, name: &str, of: &str) -> SpecError {
+    SpecError::at_tokens(
+        "map",
+        (at.first, at.last),
+        format!("`{name}` is what {of} is called; call the array otherwise, as in `{name}_in`"),
+    )
+}
+
+pub(crate) fn wrong_result(acc: Elem, result: Elem, finish: bool) -> SpecError {
+    let results = match acc {
+        Elem::F32 => "f32, f16 and bf16",
+        Elem::F64 => "f64 and f32",
+        _ if finish => "that type, f32 and f64",
+        _ => "that type, and with a `finish` f32 and f64",
+    };
+    SpecError::at_value(
+        &["result", "acc", "type"],
+        format!("of what is folded in `{acc}` the results are {results}, not `{result}`"),
+    )
+}
+
+pub(crate) fn expression_of_u64(key: &'static str) -> SpecError {
+    SpecError::at_value(
+        &[key, "type", "acc"],
+        format!(
+            "`{key}` computes with integers of 64 bits that have a sign, which do not hold every `u64`; use \
+             `i64`, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecError {
+    SpecError::at_value(
+        &["finish"],
+        format!(
+            "`finish` names {has} values, and there are {least} and, behind them, the number of elements: \
+             `finish: {example}`"
+        ),
+    )
+}
+
+pub(crate) fn too_much_shared(
+    block: u32,
+    width: u64,
+    (kept, word): (u64, u64),
+    most: u64,
+) -> SpecError {
+    let columns = if width == 1 { String::new() } else { format!(" · {width} columns") };
+    let ticket =
+        if word == 0 { String::new() } else { format!(" + {word} for the ticket of a block") };
+    SpecError::at_value(
+        &["block", "coarsen", "float4"],
+        format!(
+            "the {block} threads of a block{columns} · {kept} bytes{ticket} = {} bytes meet in shared memory, and \
+             a block has {most}; use a smaller block, or fewer columns of a thread",
+            u64::from(block) * width * kept + word
+        ),
+    )
+}

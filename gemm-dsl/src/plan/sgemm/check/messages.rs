@@ -1,0 +1,271 @@
+//! What can be wrong with a matrix product.
+
+use crate::error::SpecError;
+use crate::expr::Param;
+use crate::spec::{Fragment, Order, Rect, Tile};
+
+pub(crate) fn above(key: &'static str, number: u32, most: u32, why: &str) -> SpecError {
+    SpecError::at_value(&[key], format!("`{key}: {number}`: {why}; use {most} or less"))
+}
+
+pub(crate) fn name_of_matrix(param: &Param) -> SpecError {
+    let name = &param.name;
+    let message =
+        format!("`{name}` is a matrix of the product; use another name, as `{name}_value`");
+    SpecError::at_tokens("epilogue", (param.at.first, param.at.last), message)
+}
+
+pub(crate) fn name_of_factor(param: &Param) -> SpecError {
+    let name = &param.name;
+    SpecError::at_tokens(
+        "epilogue",
+        (param.at.first, param.at.last),
+        format!(
+            "`{name}` is a factor that a `scaled` product takes by itself, and the sum is scaled already; \
+             use another name, or leave `scaled` out"
+        ),
+    )
+}
+
+pub(crate) fn fragment_of_one(fragment: Fragment) -> SpecError {
+    SpecError::at_key(
+        &["fragment", "thread"],
+        format!(
+            "`fragment: {fragment}` has nothing to act on: a thread owns one element; give it more, such as \
+             `thread: 4x4`, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn transpose_of_nothing() -> SpecError {
+    SpecError::at_key(
+        &["transpose", "layout"],
+        "`transpose` has nothing to act on: under `layout: tn` A lies along M and B along N, as their \
+         shared tiles do; leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn swizzle_of_nothing() -> SpecError {
+    SpecError::at_key(
+        &["swizzle", "layout", "transpose"],
+        "`swizzle` has nothing to act on: it exchanges the vectors of tiles that lie along K, and with this \
+         `layout` and `transpose` none does; leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn swizzle_beside_padding(key: &'static str) -> SpecError {
+    SpecError::at_key(
+        &[key, "swizzle"],
+        format!(
+            "`{key}` and `swizzle` are two ways to spread the rows of one tile over the banks; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn swizzle_of_row(k: u32) -> SpecError {
+    let next = u64::from(k.max(8)).next_power_of_two();
+    SpecError::at_value(
+        &["tile", "swizzle"],
+        format!(
+            "`swizzle` exchanges the vectors of four of a row, as many as a power of two and two at least, and a row has \
+             K = {k} elements; use K = {next}"
+        ),
+    )
+}
+
+pub(crate) fn shared_twice() -> SpecError {
+    SpecError::at_key(
+        &["split_k", "stream_k"],
+        "`split_k` has nothing to act on: under `stream_k` blocks share the terms of all tiles evenly; leave \
+         one of the two out"
+            .into(),
+    )
+}
+
+pub(crate) fn order_of_one_line(order: Order, thread: Rect) -> SpecError {
+    SpecError::at_key(
+        &["order", "thread"],
+        format!(
+            "`order: {order}` has nothing to act on: the elements of `thread: {thread}` lie in one \
+             line, which every order visits alike; use more rows and columns, or leave it out"
+        ),
+    )
+}
+
+pub(crate) fn spread_without_stages() -> SpecError {
+    SpecError::at_key(
+        &["spread", "stages"],
+        "`spread` has nothing to act on: it spreads the asynchronous copies of `stages`; add \
+         `stages: 3`, or leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn products_of_one() -> SpecError {
+    SpecError::at_key(
+        &["products", "batch"],
+        "`products` has nothing to act on: a block computes several products of a batch; add \
+         `batch: strided`, or leave it out"
+            .into(),
+    )
+}
+
+pub(crate) fn two_pipelines(key: &'static str, other: &'static str) -> SpecError {
+    SpecError::at_key(
+        &[key, other],
+        format!(
+            "`{key}` and `{other}` are two pipelines, and a kernel has one; leave one of them out"
+        ),
+    )
+}
+
+pub(crate) fn thread_does_not_divide(tile: Tile, thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["thread", "tile"],
+        format!(
+            "`thread: {thread}` does not divide `tile: {tile}`: {}; use divisors of {} and {}",
+            remainders([("rows", tile.m, thread.m), ("columns", tile.n, thread.n)]),
+            tile.m,
+            tile.n,
+        ),
+    )
+}
+
+pub(crate) fn warp_does_not_divide(tile: Tile, warp: Rect) -> SpecError {
+    SpecError::at_value(
+        &["warp", "tile"],
+        format!(
+            "`warp: {warp}` does not divide `tile: {tile}`: {}; use divisors of {} and {}",
+            remainders([("rows", tile.m, warp.m), ("columns", tile.n, warp.n)]),
+            tile.m,
+            tile.n,
+        ),
+    )
+}
+
+pub(crate) fn thread_does_not_divide_warp(warp: Rect, thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["warp", "thread", "arith"],
+        format!(
+            "`thread: {thread}` does not divide `warp: {warp}`: {}; use multiples of {} and {}",
+            remainders([("rows", warp.m, thread.m), ("columns", warp.n, thread.n)]),
+            thread.m,
+            thread.n,
+        ),
+    )
+}
+
+/// The divisions that leave a remainder, as in `30 rows mod 4 = 2`.
+fn remainders(axes: [(&str, u32, u32); 2]) -> String {
+    let parts: Vec<String> = axes
+        .into_iter()
+        .filter_map(|(axis, whole, part)| {
+            let rest = whole.checked_rem(part)?;
+            (rest != 0).then(|| format!("{whole} {axis} mod {part} = {rest}"))
+        })
+        .collect();
+    parts.join(", ")
+}
+
+/// `better` is a warp tile that would do, if there is one.
+pub(crate) fn warp_lanes(warp: Rect, thread: Rect, better: Option<(u64, u64)>) -> SpecError {
+    let (m, n) = (warp.m / thread.m, warp.n / thread.n);
+    let lanes = u64::from(m) * u64::from(n);
+    let remedy = match better {
+        Some((m, n)) => format!("make the warp tile 32 thread tiles, such as `warp: {m}x{n}`"),
+        None => "no 32 such thread tiles make up a divisor of the block tile; leave the warp tile \
+                 out, or change `thread`"
+            .to_owned(),
+    };
+    SpecError::at_value(
+        &["warp", "thread", "arith"],
+        format!(
+            "`warp: {warp}` with `thread: {thread}` is ({}/{}) · ({}/{}) = {m} · {n} = {lanes} \
+             lanes, and a warp has 32; {remedy}",
+            warp.m, thread.m, warp.n, thread.n,
+        ),
+    )
+}
+
+pub(crate) fn split_thread(thread: Rect) -> SpecError {
+    SpecError::at_value(
+        &["fragment", "thread"],
+        format!(
+            "`fragment: split` gives a thread vectors of four on both axes, and `thread: {thread}` \
+             leaves {} mod 4 = {} and {} mod 4 = {}; use multiples of 4 such as `thread: 8x8`, or \
+             another one",
+            thread.m,
+            thread.m % 4,
+            thread.n,
+            thread.n % 4,
+        ),
+    )
+}
+
+pub(crate) fn spread_beyond_tile(spread: u32, k: u32, most: u32) -> SpecError {
+    let last = if most < k { ", the last of which waits for the next tile" } else { "" };
+    SpecError::at_value(
+        &["spread", "tile"],
+        format!(
+            "`spread: {spread}` does not fit in the {k} k steps of a tile{last}; use {most} or less"
+        ),
+    )
+}
+
+pub(crate) fn stages_on_odd_tile(k: u32, even: u32, slices: u32) -> SpecError {
+    let steps = match slices {
+        1 => "steps".to_owned(),
+        _ => format!("steps for each of {slices} slices"),
+    };
+    SpecError::at_value(
+        &["tile", "stages", "slices"],
+        format!(
+            "`stages` alternates between two fragments from one k step to the next, and a tile with \
+             K = {k} has an odd number of {steps}; use K = {even}"
+        ),
+    )
+}
+
+pub(crate) fn slices_of_tile(slices: u32, k: u32) -> SpecError {
+    SpecError::at_value(
+        &["slices", "tile"],
+        format!(
+            "`slices: {slices}` do not divide the {k} k steps of a tile: {k} mod {slices} = {}; use a divisor of {k}",
+            k % slices.max(1),
+        ),
+    )
+}
+
+pub(crate) fn unroll_with_stages() -> SpecError {
+    SpecError::at_key(
+        &["unroll", "stages"],
+        "`unroll` has nothing to act on: `stages` unrolls the k steps of a tile, which alternate \
+         between two fragments; leave it out"
+            .to_owned(),
+    )
+}
+
+pub(crate) fn partials_of_tile(partials: u32, k: u32) -> SpecError {
+    SpecError::at_value(
+        &["partials", "tile"],
+        format!(
+            "`partials: {partials}` does not divide the {k} k steps of a tile: {k} mod {partials} \
+             = {}; use a divisor of {k}",
+            k % partials.max(1),
+        ),
+    )
+}
+
+pub(crate) fn partials_of_unroll(partials: u32, unroll: u32) -> SpecError {
+    SpecError::at_value(
+        &["unroll", "partials"],
+        format!(
+            "`unroll: {unroll}` is no multiple of `partials: {partials}`, and a round of the \
+             unrolled loop adds to each partial sum equally often: {unroll} mod {partials} = {}; \
+             use a multiple of {partials}",
+            unroll % partials.max(1),
+        ),
+    )
+}

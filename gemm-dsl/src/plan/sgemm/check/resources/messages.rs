@@ -1,0 +1,203 @@
+//! What a matrix product can ask too much of: threads, registers, shared memory, aligned accesses.
+
+use crate::error::SpecError;
+use crate::plan::{MAX_EXTENT, OperandPlan, Registers, SharedSum};
+use crate::spec::{Arith, Rect, SgemmSpec, Tile};
+use crate::target::arch::{BLOCK_THREADS, LARGEST, THREAD_REGISTERS};
+
+pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
+    let SgemmSpec { slices, products, .. } = *spec;
+    let thread = spec.thread_tile();
+    let (m, n) = (tile.m / thread.m, tile.n / thread.n);
+    let of_slice = u64::from(m) * u64::from(n);
+    let groups = [(slices, "slices"), (products, "products")].into_iter().filter(|(n, _)| *n > 1);
+    let times: String = groups.map(|(n, of)| format!(" · {n} {of}")).collect();
+    let threads = u128::from(of_slice) * u128::from(slices) * u128::from(products);
+    let times = format!("{m} · {n}{times} = {threads}");
+    // What a thread has of the tile tensor cores say, by what its warp has.
+    let (part, larger, of) = match (spec.arith, spec.warp) {
+        (Arith::F32, _) | (_, None) => ("thread", "thread tile", format!("`thread: {thread}`")),
+        (_, Some(warp)) => ("warp", "warp tile", format!("{thread} of `warp: {warp}` a thread")),
+    };
+    let most = |of: u64| u64::from(BLOCK_THREADS) / of;
+    let (guilty, remedy) = match (most(of_slice), most(of_slice.saturating_mul(slices.into()))) {
+        (0, _) => (part, format!("use a larger {larger} or a smaller tile")),
+        (1, 0) => ("slices", format!("leave `slices` out, or use a larger {larger}")),
+        (most, 0) => ("slices", format!("use `slices: {most}` or less, or a larger {larger}")),
+        (_, most) => ("products", format!("use `products: {most}` or less, or a larger {larger}")),
+    };
+    let mut keys = vec![guilty];
+    keys.extend([part, "tile", "arith", "mma"].into_iter().filter(|key| *key != guilty));
+    SpecError::at_value(
+        &keys,
+        format!(
+            "`tile: {tile}` with {of} is ({}/{}) · ({}/{}) = {times} threads, and a block \
+             has at most {BLOCK_THREADS}; {remedy}",
+            tile.m, thread.m, tile.n, thread.n,
+        ),
+    )
+}
+
+pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
+    let (operand, axis, width) = (plan.letter(), plan.contiguous(), plan.line());
+    let line = if plan.lines_are_rows() { "row" } else { "column" };
+    let next = u64::from(width).next_multiple_of(4);
+    SpecError::at_value(
+        &["tile", "float4"],
+        format!(
+            "`float4` moves 4 elements of a {line} of {operand} at once, and a {line} has {axis} = \
+             {width} elements in `tile: {tile}`: {width} mod 4 = {}; use a multiple of 4 such as \
+             {next}, or leave `float4` out",
+            width % 4,
+        ),
+    )
+}
+
+pub(crate) fn float4_without_access(tile: Tile) -> SpecError {
+    SpecError::at_key(
+        &[
+            "float4",
+            "tile",
+            "thread",
+            "fragment",
+            "transpose",
+            "pad_a",
+            "pad_b",
+            "stages",
+            "layout",
+        ],
+        format!(
+            "`float4` has nothing to act on: with these paddings, `thread` and `fragment`, no access \
+             of `tile: {tile}` covers 16 aligned bytes; make the padding a multiple of 4, or leave \
+             it out"
+        ),
+    )
+}
+
+pub(crate) fn registers(guilty: &'static str, r: &Registers) -> SpecError {
+    let Rect { m, n } = r.thread;
+    let partials = match r.partials {
+        1 => String::new(),
+        p => format!(" · {p} partial sums"),
+    };
+    let staged = match r.staged {
+        0 => String::new(),
+        s => format!(" + {s} of the next tile"),
+    };
+    let available = r.available();
+    let limit = if available == THREAD_REGISTERS {
+        format!("a thread has at most {available}")
+    } else {
+        let (threads, blocks, all) = (r.threads, r.blocks_per_sm, LARGEST.registers);
+        format!("{all} shared by {threads} threads · {blocks} blocks are {available} a thread")
+    };
+    let remedy = match guilty {
+        "warp" => "use a smaller warp tile or fewer threads",
+        "epilogue" => "use fewer operands, a smaller thread tile or fewer threads",
+        "blocks_per_sm" => "use fewer blocks",
+        "partials" => "use fewer partial sums",
+        "unroll" => "use a smaller `unroll`",
+        _ => "use a smaller thread tile or fewer threads",
+    };
+    let mut keys = vec![guilty];
+    let involved =
+        ["tile", "thread", "warp", "arith", "block", "unroll", "partials", "blocks_per_sm"];
+    let pipelines = ["prefetch", "double_buffer", "stages"];
+    keys.extend(involved.into_iter().chain(pipelines).filter(|key| *key != guilty));
+    let beside = match guilty {
+        "epilogue" => format!("{} for what the epilogue reads", r.operands),
+        _ => format!("{} for fragments{staged}", r.fragments),
+    };
+    SpecError::at_value(
+        &keys,
+        format!(
+            "a thread needs {m} · {n}{partials} = {} registers for its sums + {beside} = {}, and \
+             {limit}; {remedy}",
+            r.sums(),
+            r.needed(),
+        ),
+    )
+}
+
+pub(crate) fn shared_memory(keys: &[&'static str], sum: &SharedSum, remedy: &str) -> SpecError {
+    let (a, b) = sum.parts();
+    let most = LARGEST.shared_per_block;
+    let times = |number: u32, of: &str| match number {
+        1 => String::new(),
+        n => format!("{n} {of} · "),
+    };
+    let beside: String =
+        sum.beside.arrays().map(|(bytes, what)| format!(", {bytes} for {what}")).collect();
+    let arrays = a + b + sum.beside.arrays().map(|(bytes, _)| bytes).sum::<u128>();
+    let between = match sum.total() - arrays {
+        0 => String::new(),
+        bytes => format!(", {bytes} between arrays, which start on 16 bytes"),
+    };
+    let buffers = times(sum.products, "products") + &times(sum.buffers, "buffers");
+    SpecError::at_value(
+        keys,
+        format!(
+            "the block needs {} bytes of shared memory: {buffers}{}·{} elements · {} = {a} for A, \
+             {buffers}{}·{} elements · {} = {b} for B{beside}{between}, and a block has at most {most} ({} KiB); {remedy}",
+            sum.total(),
+            sum.a.0,
+            sum.a.1,
+            sum.bytes,
+            sum.b.0,
+            sum.b.1,
+            sum.bytes,
+            most / 1024,
+        ),
+    )
+}
+
+pub(crate) fn resident_blocks(blocks: u32) -> SpecError {
+    SpecError::at_value(
+        &["blocks_per_sm"],
+        format!(
+            "`blocks_per_sm: {blocks}`: a multiprocessor holds at most {most} blocks; use {most} or \
+             less",
+            most = LARGEST.blocks,
+        ),
+    )
+}
+
+pub(crate) fn resident_threads(blocks: u32, threads: u64) -> SpecError {
+    let most = LARGEST.threads;
+    SpecError::at_value(
+        &["blocks_per_sm", "tile", "thread", "block"],
+        format!(
+            "`blocks_per_sm: {blocks}` with {threads} threads a block is {} threads, and a \
+             multiprocessor holds at most {most}; use {} or less",
+            u64::from(blocks) * threads,
+            u64::from(most) / threads.max(1),
+        ),
+    )
+}
+
+pub(crate) fn resident_shared(blocks: u32, bytes: u128, most: u128) -> SpecError {
+    let (reserved, all) = (LARGEST.shared_reserved, LARGEST.shared_bytes);
+    SpecError::at_value(
+        &["blocks_per_sm", "tile", "pad_a", "pad_b", "stages", "double_buffer"],
+        format!(
+            "`blocks_per_sm: {blocks}` with {bytes} bytes of shared memory a block and {reserved} \
+             that the system reserves is {} bytes, and a multiprocessor has at most {all} ({} KiB); \
+             use {most} or less",
+            u128::from(blocks) * (bytes + u128::from(reserved)),
+            all / 1024,
+        ),
+    )
+}
+
+pub(crate) fn too_wide(key: &'static str, number: u32, each: u32, axis: &str) -> SpecError {
+    SpecError::at_value(
+        &[key, "block", "tile"],
+        format!(
+            "`{key}: {number}` of {each} {axis} is {} {axis}, more than 2^{} = {MAX_EXTENT}; use {} \
+             or less",
+            u64::from(number) * u64::from(each),
+            MAX_EXTENT.ilog2(),
+            MAX_EXTENT / u64::from(each.max(1)),
+        ),
+    )
+}

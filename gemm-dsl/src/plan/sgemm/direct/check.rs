@@ -1,0 +1,83 @@
+//! What a product must satisfy whose threads hold tiles of C and that stages nothing.
+
+pub(in crate::plan::sgemm) mod messages;
+
+use super::super::direct::{DirectPlan, lanes_of_sum, shared, step};
+use crate::ir::Variant;
+use crate::plan::Faults;
+use crate::plan::sgemm::check::resources;
+use crate::plan::sgemm::shared_memory::{Registers, blocks_by_shared};
+use crate::spec::SgemmSpec;
+
+/// What the other keys of a product without a tile rest on: each acts on its own kind.
+pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
+    let Some(by) = spec.direct_by() else { return };
+    for (key, given) in [("coarsen", spec.coarsen > 1), ("partials", spec.partials > 1)] {
+        if given && faults.sound(&[key]) {
+            faults.0.push(messages::beside_tiles_of_threads(key, by));
+        }
+    }
+}
+
+/// The threads of a block that stages nothing.
+pub(crate) fn threads(spec: &SgemmSpec) -> u64 {
+    let block = spec.block_or_default();
+    let of_slice = u64::from(block.rows) * u64::from(block.cols);
+    let lanes = u64::from(lanes_of_sum(spec.lanes));
+    of_slice.saturating_mul(lanes).saturating_mul(spec.slices.into())
+}
+
+/// Registers, shared memory and vectors, of a block with as many threads as it may have.
+pub(crate) fn resources(spec: &SgemmSpec, threads: u64, faults: &mut Faults) {
+    if !faults.sound(&["block", "thread", "slices", "unroll", "blocks_per_sm", "split_k"]) {
+        return;
+    }
+    let bare = registers(spec, threads, 0);
+    if !bare.fit() {
+        return faults.0.push(resources::messages::registers(guilty(spec, &bare), &bare));
+    }
+    let (bytes, blocks) = (shared(spec), spec.blocks_per_sm);
+    // Those of one block fit: they are no more than its threads' sums in registers and two paddings to 16 bytes, for
+    // which fragments beside the sums leave room.
+    let most = blocks_by_shared(bytes);
+    faults.require(u128::from(blocks) <= most, || {
+        resources::messages::resident_shared(blocks, bytes, most)
+    });
+    let draft = DirectPlan::new(spec, Variant::Vector);
+    let whole = registers(
+        spec,
+        threads,
+        Registers::of_operands(spec, spec.thread, Some(&draft.epilogue())),
+    );
+    faults.require(whole.fit(), || resources::messages::registers("epilogue", &whole));
+    faults.require(!spec.float4 || draft.has_vectors(), || {
+        messages::float4_without_access(spec.layout, spec.thread)
+    });
+}
+
+/// What a thread holds: its sums, and all that is under way.
+fn registers(spec: &SgemmSpec, threads: u64, operands: u128) -> Registers {
+    let thread = spec.thread;
+    let lines = u128::from(thread.m) + u128::from(thread.n);
+    Registers {
+        thread,
+        partials: 1,
+        fragments: lines * u128::from(step(spec)) * u128::from(spec.unroll.unwrap_or(1)),
+        staged: 0,
+        operands,
+        threads,
+        blocks_per_sm: spec.blocks_per_sm,
+    }
+}
+
+/// The key whose change helps.
+fn guilty(spec: &SgemmSpec, sum: &Registers) -> &'static str {
+    let of_step = sum.fragments / u128::from(spec.unroll.unwrap_or(1));
+    if (Registers { blocks_per_sm: 1, ..*sum }).fit() {
+        "blocks_per_sm"
+    } else if (Registers { fragments: of_step, ..*sum }).fit() {
+        "unroll"
+    } else {
+        "thread"
+    }
+}

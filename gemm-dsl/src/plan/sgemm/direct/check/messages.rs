@@ -1,0 +1,60 @@
+//! What can be wrong with a product whose threads hold tiles of C and that stages nothing.
+
+use crate::error::SpecError;
+use crate::spec::{Lanes, Layout, Rect, SgemmSpec};
+use crate::target::arch::{BLOCK_THREADS, WARP};
+
+/// `coarsen` and `partials` are of kernels whose threads have one sum after the other.
+pub(crate) fn beside_tiles_of_threads(key: &'static str, by: &'static str) -> SpecError {
+    let remedy = match key {
+        "coarsen" => "use `thread: 1x4` for four elements of a row",
+        _ => "use more of `slices`, or leave it out",
+    };
+    SpecError::at_key(
+        &[key, by],
+        format!(
+            "`{key}` has nothing to act on: without `tile` it shapes a thread that has one sum after the other, \
+             and with `{by}` it has all at once; {remedy}"
+        ),
+    )
+}
+
+pub(crate) fn block_threads(spec: &SgemmSpec, threads: u64) -> SpecError {
+    let block = spec.block_or_default();
+    let most = u64::from(BLOCK_THREADS);
+    let of_slice = threads / u64::from(spec.slices).max(1);
+    let lanes = match spec.lanes {
+        Lanes::K => format!(" warps · {WARP}"),
+        Lanes::N | Lanes::M => String::new(),
+    };
+    let slices = match spec.slices {
+        1 => String::new(),
+        slices => format!(" · {slices} slices"),
+    };
+    let (guilty, remedy) = match spec.slices > 1 && of_slice <= most {
+        true => ("slices", format!("use `slices: {}` or less", most / of_slice.max(1))),
+        false => {
+            let example = if spec.lanes == Lanes::K { "8x1" } else { "32x32" };
+            ("block", format!("use a smaller one such as `block: {example}`"))
+        }
+    };
+    SpecError::at_value(
+        &[guilty, "block", "lanes", "slices"],
+        format!(
+            "`block: {block}` is {} · {}{lanes}{slices} = {threads} threads, and a block has at most \
+             {BLOCK_THREADS}; {remedy}",
+            block.rows, block.cols,
+        ),
+    )
+}
+
+pub(crate) fn float4_without_access(layout: Layout, thread: Rect) -> SpecError {
+    SpecError::at_key(
+        &["float4", "thread", "layout"],
+        format!(
+            "`float4` has nothing to act on: under `layout: {layout}` neither matrix lies along K, and \
+             `thread: {thread}` has no four adjacent rows or columns; use a multiple of 4 such as `thread: 4x4`, \
+             or leave it out"
+        ),
+    )
+}

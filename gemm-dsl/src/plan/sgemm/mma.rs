@@ -1,0 +1,83 @@
+//! How the tensor cores of a warp multiply its tile.
+
+pub(super) mod check;
+use super::operand::OperandPlan;
+use super::{Axis, Decided, decided, facts};
+use crate::ir::Mma;
+use crate::spec::{Arith, SgemmSpec};
+use crate::target::tensor_core::Format;
+
+facts! {
+    /// How the tensor cores of a warp multiply its tile.
+    MatrixPlan {
+        /// What products are computed in.
+        arith: Arith,
+        /// What the instructions multiply.
+        format: Format,
+        /// Terms of K that one instruction takes.
+        terms: u32,
+        /// Instructions along the rows of a warp's tile, each of [`Mma::ROWS`].
+        rows: u32,
+        /// Instructions along its columns, each of [`Mma::COLS`].
+        cols: u32,
+    } decided {
+        /// The steps whose terms are summed from zero on before they are added to the sums; `None` for all.
+        promote: Option<u32>,
+        /// Whether the tile of A is read by `ldmatrix`.
+        loads_a: bool,
+        /// Whether that of B is.
+        loads_b: bool,
+    }
+}
+
+impl MatrixPlan {
+    pub(super) fn of(spec: &SgemmSpec, operands: [OperandPlan; 2]) -> Option<Self> {
+        let (format, warp) = (spec.arith.format()?, spec.warp?);
+        let terms = format.terms() as u32;
+        let loads = |operand: &OperandPlan| match spec.ldmatrix {
+            false => decided(false, ""),
+            true if operand.shared() != Axis::K => {
+                decided(false, "it exchanges no words of 32 bits, and the tile lies along C")
+            }
+            true if !operand.shared_tile().1.is_multiple_of(4) => {
+                decided(false, "its rows are 16 bytes that start on 16 bytes")
+            }
+            true => decided(true, "a fourth of the instructions"),
+        };
+        let promote = promoted(spec, terms);
+        let [a, b] = &operands;
+        Some(Self {
+            arith: spec.arith,
+            format,
+            terms,
+            rows: warp.m / Mma::ROWS as u32,
+            cols: warp.n / Mma::COLS as u32,
+            promote: decided(promote.value.map(|promote| promote / terms), promote.why),
+            loads_a: loads(a),
+            loads_b: loads(b),
+        })
+    }
+
+    /// Registers of a thread that hold what it multiplies at once, and sums that are not added yet.
+    pub fn registers(&self) -> u32 {
+        // Of A those of a row at a time.
+        let of_a = Mma::OF_A as u32;
+        let of_b = self.cols * Mma::OF_B as u32;
+        let fresh = match self.promote() {
+            None => 0,
+            Some(1) => self.cols,
+            Some(_) => self.rows * self.cols,
+        };
+        self.arith.planes() * (of_a + of_b) + fresh * Mma::OF_D as u32
+    }
+}
+
+/// The terms that tensor cores sum from zero on before they are added to the others, if they do not sum all of K: so many
+/// where the line says nothing and the arithmetic stands for `f32`.
+pub(super) fn promoted(spec: &SgemmSpec, otherwise: u32) -> Decided<Option<u32>> {
+    match (spec.promote, spec.arith.is_emulation()) {
+        (Some(promote), _) => decided(Some(promote), ""),
+        (None, true) => decided(Some(otherwise), "tensor cores cut what they sum"),
+        (None, false) => decided(None, ""),
+    }
+}

@@ -1,0 +1,98 @@
+//! What a product must satisfy that asks tensor cores.
+
+mod messages;
+
+use crate::ir::Mma;
+use crate::plan::Faults;
+use crate::plan::sgemm::simt::tiled::Draft;
+use crate::spec::{Arith, Fragment, Order, Rect, SgemmSpec, Tile};
+
+/// Instructions along the rows and columns of a warp's tile.
+const INSTRUCTION: Rect = Rect::new(Mma::ROWS as u32, Mma::COLS as u32);
+
+/// Keys of a thread's part in a product, which tensor cores say themselves.
+pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
+    if spec.arith == Arith::F32 {
+        return;
+    }
+    let given = [
+        (
+            "thread",
+            spec.thread != Rect::new(1, 1),
+            "a lane has its share of what its warp multiplies",
+        ),
+        (
+            "fragment",
+            spec.fragment != Fragment::Blocked,
+            "a lane's elements are those of the instruction",
+        ),
+        ("order", spec.order != Order::Row, "there are no multiply-adds"),
+        ("partials", spec.partials > 1, "each element is one sum, as `promote` says"),
+    ];
+    for (key, is_given, because) in given {
+        if is_given && faults.sound(&[key]) {
+            faults.0.push(messages::beside_tensor_cores(key, because));
+        }
+    }
+}
+
+/// The tile of a warp, and what its instructions take of it.
+pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    if spec.arith == Arith::F32 {
+        return;
+    }
+    // Who has given these means `mma: wgmma`, which needs no warp.
+    if !faults.sound(&["copy", "producer", "persistent", "cluster"]) {
+        return;
+    }
+    if spec.arith.is_scaled() {
+        return faults.0.push(messages::scaled_by_lanes(spec.arith));
+    }
+    let Some(warp) = spec.warp else {
+        return faults.0.push(messages::without_warp(spec.arith, warp_of(tile)));
+    };
+    if faults.sound(&["warp"]) {
+        let whole = is_multiple(warp, INSTRUCTION);
+        faults.require(whole, || messages::warp_of_instructions(warp, INSTRUCTION));
+    }
+    steps(spec, tile, faults);
+}
+
+/// Whether `ldmatrix` reads something.
+pub(crate) fn loads(spec: &SgemmSpec, draft: &Draft, faults: &mut Faults) {
+    let reads = draft.matrix().is_some_and(|plan| plan.loads_a() || plan.loads_b());
+    faults.require(!spec.ldmatrix || reads, messages::ldmatrix_of_nothing);
+}
+
+fn is_multiple(whole: Rect, of: Rect) -> bool {
+    whole.m.is_multiple_of(of.m) && whole.n.is_multiple_of(of.n)
+}
+
+/// A warp's tile that divides a block's.
+fn warp_of(tile: Tile) -> Option<Rect> {
+    let sides = [(64, 32), (32, 64), (32, 32), (32, 16), (16, 32), (16, 16), (16, 8)];
+    let mut rects = sides.into_iter().map(|(m, n)| Rect::new(m, n));
+    rects.find(|warp| is_multiple(Rect::new(tile.m, tile.n), *warp))
+}
+
+/// Whether the steps of a tile come out even, and those that are promoted together.
+pub(crate) fn steps(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    let terms = spec.terms_of_step();
+    if !faults.sound(&["tile", "slices"]) {
+        return;
+    }
+    let of_all = u64::from(terms) * u64::from(spec.slices);
+    if tile.k.is_multiple_of(terms) && !(tile.k / terms).is_multiple_of(spec.slices) {
+        return faults.0.push(messages::slices_of_steps(spec, tile, tile.k / terms));
+    }
+    if !u64::from(tile.k).is_multiple_of(of_all) {
+        return faults.0.push(messages::steps_of_tile(spec, tile, of_all));
+    }
+    let Some(promote) = spec.promote.filter(|_| faults.sound(&["promote"])) else { return };
+    let own = tile.k / spec.slices;
+    if promote == 0 || !promote.is_multiple_of(terms) {
+        faults.0.push(messages::promote_of_instructions(promote, spec.arith, terms));
+    } else if !own.is_multiple_of(promote) {
+        faults.0.push(messages::promote_of_tile(promote, own));
+    }
+}

@@ -1,0 +1,130 @@
+//! What can be wrong with a product that asks tensor cores.
+
+use crate::error::SpecError;
+use crate::spec::{Arith, Rect, SgemmSpec, Tile};
+
+pub(crate) fn beside_tensor_cores(key: &'static str, because: &str) -> SpecError {
+    SpecError::at_key(
+        &[key, "arith"],
+        format!(
+            "`{key}` has nothing to act on: {because}, since `arith` asks tensor cores; leave it out"
+        ),
+    )
+}
+
+pub(crate) fn scaled_by_lanes(arith: Arith) -> SpecError {
+    SpecError::at_value(
+        &["arith", "mma"],
+        format!(
+            "`arith: {arith}` scales rows and columns by their greatest numbers, which only who makes planes before the \
+             product knows; add `mma: wgmma`, or use `arith: bf16x6`"
+        ),
+    )
+}
+
+pub(crate) fn ldmatrix_of_nothing() -> SpecError {
+    SpecError::at_key(
+        &["ldmatrix", "layout", "transpose", "pad_a", "pad_b"],
+        "`ldmatrix` has nothing to act on: it reads tiles that lie along K, 16 bytes of a row at once, and with this \
+         `layout`, `transpose` and padding there is none whose rows start on 16 bytes; leave it out"
+            .into(),
+    )
+}
+
+/// `better` is a warp's tile that would do, if there is one.
+pub(crate) fn without_warp(arith: Arith, better: Option<Rect>) -> SpecError {
+    let remedy = match better {
+        Some(warp) => format!("add one such as `warp: {warp}`"),
+        None => {
+            "make the tile a multiple of 16 rows and 8 columns, and add `warp: 16x8`".to_owned()
+        }
+    };
+    SpecError::at_value(
+        &["arith", "warp", "tile", "mma"],
+        format!(
+            "`arith: {arith}` is computed by whole warps, each of which has a tile of its own; {remedy}"
+        ),
+    )
+}
+
+pub(crate) fn warp_of_instructions(warp: Rect, of: Rect) -> SpecError {
+    let next = |side: u32, of: u32| u64::from(side).next_multiple_of(of.into());
+    SpecError::at_value(
+        &["warp", "arith"],
+        format!(
+            "`warp: {warp}` is no multiple of the {of} sums of a matrix instruction: {} mod {} = {}, {} mod {} = \
+             {}; use `warp: {}x{}`",
+            warp.m,
+            of.m,
+            warp.m % of.m,
+            warp.n,
+            of.n,
+            warp.n % of.n,
+            next(warp.m, of.m),
+            next(warp.n, of.n),
+        ),
+    )
+}
+
+pub(crate) fn steps_of_tile(spec: &SgemmSpec, tile: Tile, of_all: u64) -> SpecError {
+    let terms = spec.terms_of_step();
+    let slices = match spec.slices {
+        1 => String::new(),
+        slices => format!(", {slices} slices {of_all}"),
+    };
+    SpecError::at_value(
+        &["tile", "arith", "slices"],
+        format!(
+            "`arith: {}` multiplies {terms} terms at once{slices}, and `tile: {tile}` has K = {}: {} mod {of_all} = {}; \
+             use a multiple of {of_all}",
+            spec.arith,
+            tile.k,
+            tile.k,
+            u64::from(tile.k) % of_all.max(1),
+        ),
+    )
+}
+
+/// The tile has so many steps, which are no multiple of the slices.
+pub(crate) fn slices_of_steps(spec: &SgemmSpec, tile: Tile, steps: u32) -> SpecError {
+    let (slices, terms) = (spec.slices, spec.terms_of_step());
+    SpecError::at_value(
+        &["slices", "tile", "arith"],
+        format!(
+            "`slices: {slices}` take turns at the steps of a tile, and `tile: {tile}` has {} / {terms} = {steps} of `arith: \
+             {}`: {steps} mod {slices} = {}; use a divisor of {steps}",
+            tile.k,
+            spec.arith,
+            steps % slices,
+        ),
+    )
+}
+
+pub(crate) fn promote_of_instructions(promote: u32, arith: Arith, terms: u32) -> SpecError {
+    if promote == 0 {
+        let message = format!(
+            "`promote: 0`: something is summed before it is added; use a multiple of {terms}, which an instruction of \
+             `arith: {arith}` takes"
+        );
+        return SpecError::at_value(&["promote", "arith"], message);
+    }
+    SpecError::at_value(
+        &["promote", "arith"],
+        format!(
+            "`promote: {promote}` is no multiple of the {terms} terms that an instruction of `arith: {arith}` takes: \
+             {promote} mod {terms} = {}; use a multiple of {terms}",
+            promote % terms.max(1),
+        ),
+    )
+}
+
+pub(crate) fn promote_of_tile(promote: u32, own: u32) -> SpecError {
+    SpecError::at_value(
+        &["promote", "tile", "slices"],
+        format!(
+            "`promote: {promote}` does not divide the {own} terms of a tile that a warp sums: {own} mod {promote} = \
+             {}; use a divisor of {own}",
+            own % promote.max(1),
+        ),
+    )
+}

@@ -1,0 +1,187 @@
+//! What a block takes: one sum of its shared memory, and one of a thread's registers. The plan, the
+//! checks and the messages read these.
+
+use super::epilogue::EpiloguePlan;
+use super::operand::Axis;
+use crate::ir::Mbarrier;
+use crate::plan::sgemm::simt::tiled::{Pipeline, shared};
+use crate::plan::sgemm::wgmma::elem;
+use crate::spec::{Along, Copies, Lanes, Rect, SgemmSpec, Sharing, Tile};
+use crate::target::arch::{LARGEST, WARP};
+
+/// The shared memory of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedSum {
+    /// Bytes of an element, in all its planes.
+    pub bytes: u32,
+    /// What addresses tiles start at.
+    pub alignment: u128,
+    /// Products of a block, each with buffers of its own.
+    pub products: u32,
+    pub buffers: u32,
+    /// Rows and row length of A, then of B, padding included.
+    pub a: (u128, u128),
+    pub b: (u128, u128),
+    pub beside: Beside,
+}
+
+/// Bytes of what threads and blocks tell one another by in shared memory, beside tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside {
+    /// The word that says who has the last ticket; 0 where nobody asks.
+    word: u128,
+    /// The sums of all parts, where blocks share them and only some threads hold sums.
+    all: u128,
+    /// Whether a slice has seen a number that the arithmetic does not hold.
+    lost: u128,
+    /// The sums that all slices but one hand over.
+    slices: u128,
+    /// The barriers of tiles that have come, and as many of tiles that have been read.
+    barriers: [u128; 2],
+}
+
+impl Beside {
+    /// Of a spec whose block has so many sums.
+    pub fn of_spec(spec: &SgemmSpec, sums: u128) -> Self {
+        let bytes = size_of::<f32>() as u128 * sums;
+        let is_split = spec.sharing() != Sharing::Whole;
+        let some_hold = spec.slices > 1 || (spec.tile.is_none() && spec.lanes == Lanes::K);
+        Self {
+            word: if is_split { size_of::<u32>() as u128 } else { 0 },
+            all: if is_split && some_hold { bytes } else { 0 },
+            lost: if spec.arith.is_emulation() && spec.slices > 1 {
+                size_of::<u32>() as u128
+            } else {
+                0
+            },
+            slices: bytes * u128::from(spec.slices.max(1) - 1),
+            barriers: {
+                let boxes = spec.is_wgmma() && spec.copy == Copies::Tma;
+                let of = |there: bool| {
+                    let stages = if there { spec.stages.unwrap_or(1) } else { 0 };
+                    u128::from(Mbarrier::BYTES) * u128::from(stages)
+                };
+                [of(boxes), of(boxes && spec.producer)]
+            },
+        }
+    }
+
+    /// The arrays that there are, each with what it is for.
+    pub fn arrays(&self) -> impl Iterator<Item = (u128, &'static str)> + use<> {
+        let arrays = [
+            (self.word, "who has the last ticket"),
+            (self.all, "the sums of all parts"),
+            (self.lost, "whether a slice has lost a number"),
+            (self.slices, "the sums that slices hand over"),
+            (self.barriers[0], "tiles that have come"),
+            (self.barriers[1], "tiles that have been read"),
+        ];
+        arrays.into_iter().filter(|(bytes, _)| *bytes > 0)
+    }
+
+    /// All of them behind so many bytes, each array on 16 of its own.
+    pub fn behind(&self, bytes: u128) -> u128 {
+        self.arrays().fold(bytes, |sum, (array, _)| sum.next_multiple_of(16) + array)
+    }
+}
+
+impl SharedSum {
+    /// Of a spec that may be too large for a plan.
+    pub fn of_spec(spec: &SgemmSpec, tile: Tile) -> Self {
+        let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
+        let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
+        let [a, b] = if spec.is_wgmma() { [Axis::K; 2] } else { shared(spec) };
+        let (bytes, alignment) = match spec.arith.format().filter(|_| spec.is_wgmma()) {
+            None => (size_of::<f32>() as u32, 16),
+            Some(format) => {
+                let size = elem(format).size();
+                (spec.arith.planes() * size, u128::from(8 * size) * k)
+            }
+        };
+        Self {
+            bytes,
+            alignment,
+            products: spec.products,
+            buffers: Pipeline::of(spec).buffers(),
+            a: if a == Axis::M { (k, m + pad_a) } else { (m, k + pad_a) },
+            b: if b == Axis::N { (k, n + pad_b) } else { (n, k + pad_b) },
+            beside: Beside::of_spec(spec, u128::from(spec.products) * m * n),
+        }
+    }
+
+    /// Bytes of the whole of A and of B.
+    pub fn parts(&self) -> (u128, u128) {
+        let tiles = u128::from(self.products) * u128::from(self.buffers);
+        let bytes = |(rows, row): (u128, u128)| u128::from(self.bytes) * tiles * rows * row;
+        (bytes(self.a), bytes(self.b))
+    }
+
+    /// Bytes of all; each array starts on 16 bytes, or where tiles do.
+    pub fn total(&self) -> u128 {
+        let (a, b) = self.parts();
+        self.beside.behind(a.next_multiple_of(self.alignment.max(1)) + b)
+    }
+
+    /// Whether a block may have as much.
+    pub fn fits(&self) -> bool {
+        self.total() <= LARGEST.shared_per_block.into()
+    }
+}
+
+/// The most blocks of so much shared memory that a multiprocessor holds.
+pub(crate) fn blocks_by_shared(bytes: u128) -> u128 {
+    u128::from(LARGEST.shared_bytes) / (bytes + u128::from(LARGEST.shared_reserved))
+}
+
+/// The registers of a thread that hold its part of the computation. The compiler needs a few more.
+#[derive(Clone, Copy)]
+pub(crate) struct Registers {
+    pub thread: Rect,
+    pub partials: u32,
+    pub fragments: u128,
+    /// Elements of the next tile on their way to shared memory.
+    pub staged: u128,
+    /// What is read beside the sums when those are stored: fragments and tiles are gone by then.
+    pub operands: u128,
+    pub threads: u64,
+    pub blocks_per_sm: u32,
+}
+
+impl Registers {
+    pub fn sums(&self) -> u128 {
+        u128::from(self.thread.area()) * u128::from(self.partials)
+    }
+
+    pub fn needed(&self) -> u128 {
+        self.sums() + (self.fragments + self.staged).max(self.operands)
+    }
+
+    /// What a product's epilogue reads and keeps; without a plan for it one element at a time is stored.
+    pub fn of_operands(spec: &SgemmSpec, thread: Rect, epilogue: Option<&EpiloguePlan>) -> u128 {
+        let width = epilogue.map_or(1, EpiloguePlan::width);
+        let cols = match epilogue {
+            // What belongs to the columns of a thread is read before it goes through its rows, if there are several.
+            Some(epilogue) if epilogue.waiting() == 0 && thread.m > 1 => thread.n,
+            // It is read for each store.
+            _ => width,
+        };
+        let of = |along| match along {
+            Along::Nothing => 0,
+            Along::N => cols.into(),
+            Along::M => 1,
+            Along::Mn => width.into(),
+        };
+        let given: u128 = spec.operands().iter().map(|operand| of(operand.along)).sum();
+        given + if spec.reads_c() { of(Along::Mn) } else { 0 }
+    }
+
+    /// How many a thread may have: they are handed out to whole warps.
+    pub fn available(&self) -> u32 {
+        let warps = self.threads.div_ceil(WARP.into());
+        LARGEST.registers_per_thread(warps * u64::from(self.blocks_per_sm))
+    }
+
+    pub fn fit(&self) -> bool {
+        self.needed() <= self.available().into()
+    }
+}

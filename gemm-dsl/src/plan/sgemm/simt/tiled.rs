@@ -1,0 +1,318 @@
+//! The geometry of a kernel that stages its operands in shared memory.
+
+use crate::ir::Variant;
+use crate::plan::sgemm::epilogue::EpiloguePlan;
+use crate::plan::sgemm::mma::MatrixPlan;
+use crate::plan::sgemm::operand::{Axis, Given, OperandPlan};
+use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::{Decided, Passed, decided, facts, waiting};
+use crate::spec::{Arith, Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
+
+/// How the tiles of the K loop come in while others are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipeline {
+    /// They do not: load, barrier, compute, barrier.
+    Single,
+    /// The next tile waits in registers; one shared buffer.
+    Prefetch,
+    /// The next tile waits in registers, then goes to the other of two shared buffers.
+    DoubleBuffer,
+    /// Asynchronous copies fill a ring of shared buffers.
+    Async {
+        /// Buffers of the ring; at least 2.
+        stages: u32,
+        /// Steps of the k loop over which the copies of a tile are issued; from 1 to the tile's K.
+        spread: u32,
+    },
+}
+
+impl Pipeline {
+    /// Shared buffers of each operand.
+    pub(crate) fn buffers(self) -> u32 {
+        match self {
+            Self::Single | Self::Prefetch => 1,
+            Self::DoubleBuffer => 2,
+            Self::Async { stages, .. } => stages,
+        }
+    }
+
+    pub(crate) fn of(spec: &SgemmSpec) -> Self {
+        match (spec.stages, spec.double_buffer, spec.prefetch) {
+            (Some(stages), _, _) => Self::Async { stages, spread: spec.spread },
+            (None, true, _) => Self::DoubleBuffer,
+            (None, false, true) => Self::Prefetch,
+            (None, false, false) => Self::Single,
+        }
+    }
+}
+
+/// Which tile of K may have fewer terms than the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ragged {
+    /// None: K is a multiple of the tile's.
+    Nowhere,
+    /// The first, so that the main loop needs no guard along K.
+    First,
+    /// The last: only then does every other tile of a pitched operand that is contiguous along K
+    /// start on 16 bytes.
+    Last,
+}
+
+facts! {
+    /// The rectangle of the block tile that one warp computes.
+    WarpTile {
+        /// Rows.
+        m: u32,
+        /// Columns.
+        n: u32,
+        /// Lanes along the rows; lane = row · `lanes_n` + column.
+        lanes_m: u32,
+        /// Lanes along the columns; `lanes_m · lanes_n` is 32.
+        lanes_n: u32,
+        /// Warps of the block along the rows.
+        warps_m: u32,
+        /// Warps of the block along the columns.
+        warps_n: u32,
+    }
+}
+
+impl WarpTile {
+    fn new(tile: Tile, warp: Rect, thread: Rect) -> Self {
+        Self {
+            m: warp.m,
+            n: warp.n,
+            lanes_m: warp.m / thread.m,
+            lanes_n: warp.n / thread.n,
+            warps_m: tile.m / warp.m,
+            warps_n: tile.n / warp.n,
+        }
+    }
+}
+
+/// The axes along which neighbours of A and of B lie in memory.
+pub(crate) fn contiguous(spec: &SgemmSpec) -> [Axis; 2] {
+    let a = if spec.layout.transposes_a() { Axis::M } else { Axis::K };
+    let b = if spec.layout.transposes_b() { Axis::K } else { Axis::N };
+    [a, b]
+}
+
+/// The axes along which neighbours lie in their shared tiles: as in memory, but for a matrix that is
+/// transposed on its way, whose neighbours then lie along C.
+pub(crate) fn shared(spec: &SgemmSpec) -> [Axis; 2] {
+    let [a, b] = contiguous(spec);
+    let lies = |axis, free| if spec.transpose { free } else { axis };
+    [lies(a, Axis::M), lies(b, Axis::N)]
+}
+
+facts! {
+    /// The geometry of a kernel that stages its operands in shared memory.
+    TiledPlan {
+        /// Rows of C in a block tile.
+        bm: u32,
+        /// Columns of C in a block tile.
+        bn: u32,
+        /// Terms of a sum in a block tile.
+        bk: u32,
+        /// Rows of C of a thread; divides `bm`, and a warp tile's rows.
+        tm: u32,
+        /// Columns of C of a thread; divides `bn`, and a warp tile's columns.
+        tn: u32,
+        /// Products of a batch in a block, each with threads and tiles of its own.
+        products: u32,
+        /// Groups of threads that take turns along K.
+        slices: u32,
+        /// Bytes of shared memory, but for sums that wait for the epilogue.
+        shared: u64,
+        /// Threads along the rows of the block tile.
+        threads_m: u32,
+        /// Threads along the columns of the block tile.
+        threads_n: u32,
+        /// The warp tile; without one threads are numbered row by row over the block tile.
+        warp: Option<WarpTile>,
+        /// How tensor cores multiply, if they do: there is a warp tile then.
+        matrix: Option<MatrixPlan>,
+        /// Which elements of its warp tile, or block tile, are a thread's where no tensor cores multiply. Under
+        /// [`Fragment::Split`], `tm` and `tn` are multiples of 4.
+        fragment: Fragment,
+        /// The order of the multiply-adds of a fragment.
+        order: Order,
+        /// How tiles come in.
+        pipeline: Pipeline,
+        /// How the tiles of A travel.
+        a: OperandPlan,
+        /// How the tiles of B travel.
+        b: OperandPlan,
+        /// How the sums get into C.
+        epilogue: EpiloguePlan,
+    } decided {
+        /// Which tile of K may have fewer terms than the others.
+        ragged: Ragged,
+        /// Whether the compiler is told that the number of a thread is not negative.
+        assume: bool,
+    }
+}
+
+/// The geometry of a spec whose last checks, those that read it, are still to come. It is made once, and
+/// is the plan's when they have passed.
+pub(crate) struct Draft(TiledPlan);
+
+impl Draft {
+    /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
+    pub(crate) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
+        Self(TiledPlan::new(spec, tile, Variant::Vector))
+    }
+
+    /// A and B.
+    pub(crate) fn operands(&self) -> [OperandPlan; 2] {
+        [self.0.a, self.0.b]
+    }
+
+    /// How tensor cores multiply, if they do.
+    pub(crate) fn matrix(&self) -> Option<MatrixPlan> {
+        self.0.matrix
+    }
+
+    /// How the sums get into C.
+    pub(crate) fn epilogue(&self) -> &EpiloguePlan {
+        &self.0.epilogue
+    }
+
+    /// As [`TiledPlan::has_global_vectors`].
+    pub(crate) fn has_global_vectors(&self) -> bool {
+        self.0.has_global_vectors()
+    }
+
+    pub(crate) fn plan(self, _: &Passed) -> TiledPlan {
+        self.0
+    }
+}
+
+impl TiledPlan {
+    /// A variant of a spec that passed every check, and its [`Draft`] before.
+    pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
+        let (thread, pipeline) = (spec.thread_tile(), Pipeline::of(spec));
+        let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);
+        let asynchronous = matches!(pipeline, Pipeline::Async { .. });
+        let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
+        let matrix = spec.arith != Arith::F32;
+        let by_fours =
+            |own: u32| !matrix && spec.fragment != Fragment::Strided && own.is_multiple_of(4);
+        let given = |free, contiguous, shared, extent, own, pad| Given {
+            free,
+            contiguous,
+            shared,
+            extent,
+            depth: tile.k,
+            pad,
+            swizzle: spec.swizzle,
+            threads: threads_m * threads_n * spec.slices,
+            vectors: (spec.float4, global_vectors),
+            by_fours: by_fours(own),
+            asynchronous,
+            pitched: spec.pitched,
+            matrix,
+        };
+        let [a_lies, b_lies] = contiguous(spec);
+        let [a_shared, b_shared] = shared(spec);
+        let a = given(Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
+        let b = given(Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
+        let straddles = |vectors: bool| {
+            let of = |given: Given| Given { vectors: (spec.float4, vectors), ..given };
+            [a, b].into_iter().any(|given| of(given).vectors_straddle_k())
+        };
+        // Slices and partial sums take terms by their place in a tile.
+        let splits = spec.slices > 1 || spec.partials > 1;
+        let ragged = match spec.bounds {
+            Bounds::Aligned => decided(Ragged::Nowhere, "K is a multiple of the tile's"),
+            Bounds::Guarded if matrix => {
+                decided(Ragged::Last, "what tensor cores sum at once starts at multiples of it")
+            }
+            Bounds::Guarded if straddles(global_vectors) => {
+                decided(Ragged::Last, "only then does every other one of a pitch start on 16 bytes")
+            }
+            Bounds::Guarded if splits && straddles(spec.float4) => {
+                decided(Ragged::Last, "sums are then split as they are where vectors are read")
+            }
+            Bounds::Guarded => {
+                decided(Ragged::First, "so that the main loop needs no guard along K")
+            }
+        };
+        let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
+        let products = spec.products;
+        let shared = SharedSum::of_spec(spec, tile).total();
+        let block = (threads_m * threads_n * products, shared.next_multiple_of(16));
+        let epilogue =
+            EpiloguePlan::new(spec, thread, pipeline, global_vectors && by_fours(thread.n), block);
+        Self {
+            bm: tile.m,
+            bn: tile.n,
+            bk: tile.k,
+            tm: thread.m,
+            tn: thread.n,
+            products,
+            slices: spec.slices,
+            shared: u64::try_from(shared).unwrap_or(u64::MAX),
+            threads_m,
+            threads_n,
+            warp: spec.warp.map(|warp| WarpTile::new(tile, warp, thread)),
+            matrix: MatrixPlan::of(spec, [a, b]),
+            fragment: spec.fragment,
+            order: spec.order,
+            pipeline,
+            ragged,
+            a,
+            b,
+            epilogue,
+            assume: match pipeline {
+                Pipeline::DoubleBuffer if spec.float4 && !global_vectors => {
+                    decided(true, "with a warp tile it spills otherwise, on sm_90")
+                }
+                Pipeline::DoubleBuffer if spec.float4 => {
+                    decided(false, "a tenth of the speed would be lost")
+                }
+                Pipeline::Async { .. } => decided(true, "an instruction less in the main loop"),
+                Pipeline::DoubleBuffer | Pipeline::Single | Pipeline::Prefetch => {
+                    decided(false, "nothing is gained")
+                }
+            },
+        }
+    }
+
+    /// Threads that have the sums of a product's block tile in the end; a multiple of 32 if there is a warp tile.
+    pub fn threads_of_slice(&self) -> u32 {
+        self.threads_m * self.threads_n
+    }
+
+    /// Threads that compute a product's block tile.
+    pub fn threads_of_product(&self) -> u32 {
+        self.threads_of_slice() * self.slices
+    }
+
+    /// Threads that hold the sums of a block in the end.
+    pub fn holders(&self) -> u32 {
+        self.threads_of_slice() * self.products
+    }
+
+    /// Threads of a block, at most 1024.
+    pub fn threads(&self) -> u32 {
+        self.threads_of_product() * self.products
+    }
+
+    /// Shared buffers of each operand.
+    pub fn buffers(&self) -> u32 {
+        self.pipeline.buffers()
+    }
+
+    /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
+    pub fn shared_bytes(&self) -> u64 {
+        match waiting::bytes(self.epilogue.waiting(), self.holders(), self.tn) {
+            0 => self.shared,
+            sums => self.shared.next_multiple_of(16) + sums as u64,
+        }
+    }
+
+    /// Whether some access to global memory moves 16 bytes.
+    pub fn has_global_vectors(&self) -> bool {
+        [self.a.width(), self.b.width(), self.epilogue.width()].contains(&4)
+    }
+}

@@ -1,0 +1,213 @@
+//! The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory.
+
+pub(super) mod check;
+use super::epilogue::EpiloguePlan;
+use super::{Decided, Passed, decided, facts, waiting};
+use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
+use crate::plan::sgemm::mma::promoted;
+use crate::plan::sgemm::shared_memory::{Registers, SharedSum};
+use crate::plan::sgemm::simt::tiled::Pipeline;
+use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
+use crate::target::arch::{LARGEST, WARP};
+use crate::target::tensor_core::Format;
+
+/// Threads of a warpgroup.
+pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;
+
+/// Registers that a thread needs beside sums: addresses, descriptors, counts.
+const BESIDE_SUMS: u32 = 28;
+
+/// And where it scales sums back.
+const SCALING: u32 = 4;
+
+/// Registers of a thread that only asks for tiles.
+const OF_PRODUCER: u32 = 32;
+
+/// The most that one that multiplies asks for: beyond that the compiler uses no more.
+const MOST_ASKED: u32 = 240;
+
+facts! {
+    /// The geometry of a kernel whose warpgroups multiply planes of A and B in shared memory: numbers rounded to what is
+    /// multiplied, or taken apart into several, which a launch before has made.
+    TensorPlan {
+        /// Rows of C in a block tile: 64 for each warpgroup along them.
+        bm: u32,
+        /// Columns of C in a block tile.
+        bn: u32,
+        /// Terms of a sum in a block tile.
+        bk: u32,
+        /// Columns of C that a warpgroup computes.
+        columns: u32,
+        /// What products are computed in.
+        arith: Arith,
+        /// What the instructions multiply.
+        format: Format,
+        /// Who copies tiles to shared memory.
+        copies: Copies,
+        /// Tiles in shared memory, in use or on their way.
+        stages: u32,
+        /// Whether a warpgroup does nothing but ask for tiles.
+        producer: bool,
+        /// Bytes of shared memory, but for sums that wait for the epilogue.
+        shared: u64,
+        /// Registers of a thread for what its epilogue reads.
+        operands: u32,
+        /// How the sums get into C.
+        epilogue: EpiloguePlan,
+    } decided {
+        /// The terms that are summed from zero on before they are added to the sums; `None` for all.
+        promote: Option<u32>,
+        /// The registers of a thread that asks for tiles and of one that multiplies, where they are not shared evenly.
+        registers: Option<[u32; 2]>,
+    }
+}
+
+/// The geometry of a spec whose last checks are still to come.
+pub(super) struct TensorDraft(TensorPlan);
+
+impl TensorDraft {
+    /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
+        TensorPlan::new(spec, tile, Variant::Vector).map(Self)
+    }
+
+    /// The geometry, to be looked at.
+    pub(super) fn look(&self) -> &TensorPlan {
+        &self.0
+    }
+
+    pub(super) fn plan(self, _: &Passed) -> TensorPlan {
+        self.0
+    }
+}
+
+impl TensorPlan {
+    /// A variant of a spec that passed every check, and its [`TensorDraft`] before.
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Option<Self> {
+        let (format, warp) = (spec.arith.format()?, spec.warp_tile()?);
+        let columns = warp.n;
+        let vectors = spec.float4 && variant == Variant::Vector;
+        let thread = thread(columns, vectors);
+        let multiplying = multiplying([tile.m, tile.n], columns);
+        let threads = multiplying + if spec.producer { WARPGROUP } else { 0 };
+        let promote = promoted(spec, tile.k);
+        let shared = SharedSum::of_spec(spec, tile).total();
+        let block = (multiplying, shared.next_multiple_of(16));
+        let epilogue = EpiloguePlan::new(spec, thread, Pipeline::Single, vectors, block);
+        let operands = Registers::of_operands(spec, thread, Some(&epilogue));
+        let mut plan = Self {
+            bm: tile.m,
+            bn: tile.n,
+            bk: tile.k,
+            columns,
+            arith: spec.arith,
+            format,
+            copies: spec.copy,
+            stages: spec.stages.unwrap_or(1),
+            producer: spec.producer,
+            shared: u64::try_from(shared).unwrap_or(u64::MAX),
+            operands: u32::try_from(operands).unwrap_or(u32::MAX),
+            epilogue,
+            promote,
+            registers: decided(None, "all threads have as many"),
+        };
+        let warps = u64::from(threads / WARP) * u64::from(spec.blocks_per_sm);
+        let even = LARGEST.registers_per_thread(warps);
+        // Scaling back spills in less than this, and asks for no more where there is more.
+        let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
+        if spec.producer && wished > even {
+            // What the block is given when it starts, for who asks for more waits until others have given as much back.
+            let all = even / 8 * 8 * threads;
+            let left = all.saturating_sub(OF_PRODUCER * WARPGROUP) / multiplying.max(1) / 8 * 8;
+            let of_thread = left.min(MOST_ASKED);
+            if of_thread > even {
+                plan.registers =
+                    decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
+            }
+        }
+        Some(plan)
+    }
+
+    /// Threads that multiply, and hold the sums of a block.
+    pub fn holders(&self) -> u32 {
+        multiplying([self.bm, self.bn], self.columns)
+    }
+
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        self.holders() + if self.producer { WARPGROUP } else { 0 }
+    }
+
+    /// Whether C is accessed by 16 bytes: pairs of lanes have then exchanged sums.
+    pub fn has_vectors(&self) -> bool {
+        self.epilogue.width() == 4
+    }
+
+    /// Rows of C of a thread.
+    pub fn tm(&self) -> u32 {
+        thread(self.columns, self.has_vectors()).m
+    }
+
+    /// Columns of C of a thread.
+    pub fn tn(&self) -> u32 {
+        thread(self.columns, self.has_vectors()).n
+    }
+
+    /// As how many numbers each of A and B is taken.
+    pub fn planes(&self) -> u32 {
+        self.arith.planes()
+    }
+
+    /// What the elements of planes are.
+    pub fn elem(&self) -> Elem {
+        elem(self.format)
+    }
+
+    /// How a row of a tile lies in shared memory.
+    pub fn swizzle(&self) -> TensorSwizzle {
+        let bytes = self.bk * self.elem().size();
+        let fits = |swizzle: &TensorSwizzle| swizzle.bytes() == Some(bytes);
+        TensorSwizzle::ALL.into_iter().find(fits).unwrap_or(TensorSwizzle::None)
+    }
+
+    /// Registers of a thread that hold its sums, those that are not added yet or later what its epilogue reads, and what
+    /// it needs beside.
+    pub fn registers_of_thread(&self) -> u32 {
+        let sums = self.columns / 2;
+        let beside = BESIDE_SUMS + if self.arith.is_scaled() { SCALING } else { 0 };
+        sums.saturating_add(self.fresh().max(self.operands)).saturating_add(beside)
+    }
+
+    /// Those that hold sums that are not added yet.
+    pub fn fresh(&self) -> u32 {
+        if self.promote().is_some() { self.columns / 2 } else { 0 }
+    }
+
+    /// Bytes of shared memory of a block: both operands in all stages, barriers, and sums that wait.
+    pub fn shared_bytes(&self) -> u64 {
+        match waiting::bytes(self.epilogue.waiting(), self.holders(), self.tn()) {
+            0 => self.shared,
+            sums => self.shared.next_multiple_of(16) + sums as u64,
+        }
+    }
+}
+
+/// Threads that multiply a tile of so many rows and columns, where a warpgroup has these columns.
+fn multiplying([rows, cols]: [u32; 2], columns: u32) -> u32 {
+    rows / Wgmma::ROWS * (cols / columns) * WARPGROUP
+}
+
+/// Rows and columns of C of a thread, of a warpgroup with so many columns: those of which instructions give it the sums,
+/// or, where pairs of lanes have exchanged sums, twice as many of one row.
+fn thread(columns: u32, vectors: bool) -> Rect {
+    if vectors { Rect::new(1, columns / 2) } else { Rect::new(2, columns / 4) }
+}
+
+/// What the elements of planes in a format are.
+pub(crate) fn elem(format: Format) -> Elem {
+    match format {
+        Format::Bf16 => Elem::Bf16,
+        Format::F16 => Elem::F16,
+        Format::Tf32 => Elem::F32,
+    }
+}

@@ -1,0 +1,119 @@
+//! What a product must satisfy whose warpgroups ask tensor cores.
+
+mod messages;
+
+use crate::error::SpecError;
+use crate::ir::{TensorMap, TensorSwizzle, Wgmma};
+use crate::plan::Faults;
+use crate::plan::sgemm::check::resources;
+use crate::plan::sgemm::mma;
+use crate::plan::sgemm::shared_memory::SharedSum;
+use crate::plan::sgemm::wgmma::{TensorDraft, elem};
+use crate::spec::{Copies, Rect, SgemmSpec, Split, Tile};
+use crate::target::arch::{BLOCK_THREADS, CLUSTER_BLOCKS, LARGEST, WARP};
+
+/// Keys of how other kernels bring their tiles, or share them.
+pub(crate) fn acting(spec: &SgemmSpec, faults: &mut Faults) {
+    const LIES: &str = "planes lie as the instruction reads them";
+    const COPIED: &str = "planes are copied as they lie";
+    const SHARES: &str = "sums are those of whole warpgroups";
+    let given = [
+        ("unroll", spec.unroll.is_some(), "the steps of a tile are written out"),
+        ("transpose", spec.transpose, LIES),
+        ("pad_a", spec.pad_a > 0, LIES),
+        ("pad_b", spec.pad_b > 0, LIES),
+        ("swizzle", spec.swizzle, LIES),
+        ("ldmatrix", spec.ldmatrix, "no lane brings anything"),
+        ("prefetch", spec.prefetch, COPIED),
+        ("double_buffer", spec.double_buffer, COPIED),
+        ("spread", spec.spread > 1, COPIED),
+        ("slices", spec.slices > 1, SHARES),
+        ("products", spec.products > 1, SHARES),
+        ("stream_k", spec.stream_k, SHARES),
+    ];
+    for (key, is_given, because) in given {
+        if is_given && faults.sound(&[key]) {
+            faults.0.push(messages::beside_wgmma(key, because));
+        }
+    }
+    if spec.copy == Copies::Threads && faults.sound(&["stages"]) {
+        faults.require(spec.stages.is_none(), messages::stages_without_boxes);
+    }
+}
+
+/// The tiles of a block, of a warp, and what an instruction takes.
+pub(crate) fn of_tile(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) {
+    if !faults.sound(&["tile"]) {
+        return;
+    }
+    let most = Wgmma::MOST_COLUMNS;
+    faults.require(tile.m.is_multiple_of(Wgmma::ROWS) && tile.m <= TensorMap::LONGEST, || {
+        messages::rows_of_tile(tile, Wgmma::ROWS, TensorMap::LONGEST)
+    });
+    faults.require(tile.n.is_multiple_of(8) && tile.n <= most, || {
+        messages::columns_of_tile(tile, most)
+    });
+    if let (Some(warp), true) = (spec.warp, faults.sound(&["warp"])) {
+        let rows = SgemmSpec::ROWS_OF_WARP;
+        let fits = warp.m == rows && warp.n.is_multiple_of(8) && tile.n.is_multiple_of(warp.n);
+        faults.require(fits, || messages::warp_of_warpgroup(warp, Rect::new(rows, tile.n)));
+    }
+    if spec.cluster > 1 && faults.sound(&["cluster", "tile"]) {
+        let most = CLUSTER_BLOCKS;
+        let whole = spec.cluster <= most && tile.n.is_multiple_of(8 * spec.cluster);
+        faults.require(whole, || messages::parts_of_cluster(spec.cluster, tile, most));
+        let alone = spec.split_k == Split::Ranges(1);
+        faults.require(alone, messages::ranges_of_cluster);
+    }
+    let Some(format) = spec.arith.format() else { return };
+    let size = elem(format).size();
+    let rows: Vec<u32> =
+        TensorSwizzle::ALL.iter().filter_map(|s| s.bytes()).map(|bytes| bytes / size).collect();
+    faults.require(rows.contains(&tile.k), || messages::row_of_tile(spec.arith, tile, &rows));
+    mma::check::steps(spec, tile, faults);
+}
+
+/// What a block needs, and the geometry if it has as much.
+pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Option<TensorDraft> {
+    resources::resident_blocks(spec, faults);
+    let keys = ["tile", "warp", "arith", "mma", "copy", "stages", "promote", "producer"];
+    if !faults.sound(&keys) {
+        return None;
+    }
+    let sum = SharedSum::of_spec(spec, tile);
+    if !sum.fits() {
+        faults.0.push(too_much_shared(spec, tile, &sum));
+        return None;
+    }
+    let draft = TensorDraft::new(spec, tile)?;
+    let plan = draft.look();
+    let threads = plan.threads();
+    if threads > BLOCK_THREADS {
+        faults.0.push(messages::threads(tile, plan));
+        return None;
+    }
+    resources::resident_threads(spec, threads.into(), faults);
+    resources::resident_shared(spec, &sum, faults);
+    if faults.sound(&["blocks_per_sm"]) {
+        let blocks = spec.blocks_per_sm;
+        let warps = u64::from(threads / WARP) * u64::from(blocks);
+        let even = LARGEST.registers_per_thread(warps);
+        let available = plan.registers().map_or(even, |[_, of_sums]| of_sums);
+        let needed = plan.registers_of_thread();
+        faults.require(needed <= available, || messages::registers(plan, available, blocks));
+    }
+    Some(draft)
+}
+
+fn too_much_shared(spec: &SgemmSpec, tile: Tile, sum: &SharedSum) -> SpecError {
+    let single = SharedSum::of_spec(&SgemmSpec { stages: None, ..spec.clone() }, tile);
+    let most = u128::from(LARGEST.shared_per_block) / single.total().max(1);
+    let (guilty, remedy) = match (spec.stages, most) {
+        (Some(_), 2..) => ("stages", format!("use `stages: {most}` or less, or a smaller tile")),
+        (Some(_), 1) => ("stages", "leave `stages` out, or use a smaller tile".to_owned()),
+        _ => ("tile", "use a smaller tile".to_owned()),
+    };
+    let mut keys = vec![guilty];
+    keys.extend(["tile", "stages", "arith"].into_iter().filter(|key| *key != guilty));
+    resources::messages::shared_memory(&keys, sum, &remedy)
+}
