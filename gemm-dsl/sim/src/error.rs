@@ -115,7 +115,7 @@ pub enum SimError {
         /// on every run.
         at: Box<UnfinishedWarp>,
     },
-    /// A kernel whose blocks speak to one another is launched by what watches the progress of another such
+    /// A kernel whose blocks synchronise is launched by what watches the progress of another such
     /// launch, and shares a buffer with it that one of them writes: each would wait for the other.
     #[error("`{kernel}` uses `{buffer}`, which the launch that this thread watches needs alone")]
     InUse {

@@ -1,5 +1,5 @@
 //! Words at which threads meet: the race detector of buffers that atomics work on, and of global memory
-//! where blocks speak to one another.
+//! where blocks synchronise.
 //!
 //! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
 //! all others but reads. All accesses of a word are kept until an ordinary write comes after them.

@@ -3,7 +3,7 @@
 //!
 //! MemoryOrder is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
 //! after the other, or lanes together, orders nothing. Inside a block every word of shared memory
-//! and of the global buffers that the kernel writes has a shadow. Blocks that do not speak are not
+//! and of the global buffers that the kernel writes has a shadow. Blocks that do not synchronise are not
 //! ordered, and [`crate::race::grid`] finds what two of them touch; words at which threads meet are
 //! kept by [`crate::race::access_history`].
 
@@ -33,7 +33,7 @@ use std::rc::Rc;
 pub(crate) enum InterBlock<'l> {
     /// Nothing orders the blocks.
     Isolated(&'l GridRace),
-    /// They speak to one another.
+    /// They synchronise.
     Synchronising(Rc<RefCell<AccessHistory>>),
 }
 
@@ -225,7 +225,7 @@ impl<'l> Race<'l> {
         found.map_err(|(word, conflict)| self.report(request, word, &conflict))
     }
 
-    /// The words of a global buffer, where blocks speak to one another.
+    /// The words of a global buffer, where blocks synchronise.
     fn synchronising(&self, buffer: usize) -> Option<Rc<RefCell<AccessHistory>>> {
         match &self.between {
             InterBlock::Synchronising(history)

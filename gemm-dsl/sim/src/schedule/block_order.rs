@@ -1,4 +1,4 @@
-//! Execution of blocks that speak to one another: in several orders, whose results must agree.
+//! Execution of blocks that synchronise: in several orders, whose results must agree.
 //!
 //! Which blocks run at the same time, and which first, is the machine's choice. So a kernel with
 //! atomics on global memory is run as if one block fitted the machine, in ascending, descending and
@@ -31,7 +31,7 @@ pub(crate) enum BlockOrder {
     Interleaved,
 }
 
-/// The orders in which blocks that speak to one another run.
+/// The orders in which blocks that synchronise run.
 pub(crate) const BLOCK_ORDERS: [BlockOrder; 5] = [
     BlockOrder::Ascending,
     BlockOrder::Descending,

@@ -1,4 +1,4 @@
-//! A block whose threads ask one another by atomics, and that no other block speaks to: it is run in
+//! A block whose threads ask one another by atomics, and with which no other block synchronises: it is run in
 //! several turns, whose results must agree.
 
 use crate::counters::Profile;

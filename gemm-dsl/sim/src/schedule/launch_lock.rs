@@ -1,6 +1,6 @@
 //! Launches that must have what they write to themselves.
 //!
-//! One whose blocks speak to one another is run in several orders, and each begins with what the launch
+//! One whose blocks synchronise is run in several orders, and each begins with what the launch
 //! was given: another launch that does so must not write the same memory, or read what this one writes,
 //! until it is done. Such launches wait for one another. Each runs on one thread and waits for nothing
 //! while it is on, so that all come to their turn.
