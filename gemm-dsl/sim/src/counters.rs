@@ -295,7 +295,7 @@ impl Executions {
     }
 
     /// How often warps have executed a site, and the active lanes summed over them.
-    pub(super) fn of(&self, site: u32) -> [u64; 2] {
+    pub(super) fn at_site(&self, site: u32) -> [u64; 2] {
         self.sites[site as usize]
     }
 

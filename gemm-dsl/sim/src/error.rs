@@ -115,7 +115,7 @@ pub enum SimError {
         /// on every run.
         at: Box<UnfinishedWarp>,
     },
-    /// A kernel whose blocks speak to one another is launched by what watches the progress of another such
+    /// A kernel whose blocks synchronise is launched by what watches the progress of another such
     /// launch, and shares a buffer with it that one of them writes: each would wait for the other.
     #[error("`{kernel}` uses `{buffer}`, which the launch that this thread watches needs alone")]
     InUse {
@@ -191,6 +191,7 @@ fn in_turns(turns: Option<&str>) -> String {
 }
 
 /// The coordinates of a block, all three, as all that names blocks has them.
-fn coordinates((x, y, z): (u32, u32, u32)) -> String {
+fn coordinates(block: (u32, u32, u32)) -> String {
+    let (x, y, z) = block;
     format!("({x}, {y}, {z})")
 }

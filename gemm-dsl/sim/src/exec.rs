@@ -1,5 +1,6 @@
 //! Execution of warps: the machine, the evaluation of expressions, and the state of each statement.
 
+pub(crate) mod assign;
 pub(crate) mod atomic;
 pub(crate) mod budget;
 pub(crate) mod convert;

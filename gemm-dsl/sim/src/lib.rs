@@ -6,13 +6,13 @@
 //! statement.
 //!
 //! ```text
-//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──grid──► blocks in parallel, or
-//!                                                                      ──orders──► in several orders
+//! kernel, arguments ──launch──► numbers for names ──lower──► linear code ──schedule──► blocks in parallel, or
+//!                                                                            │         in several orders
 //!                                                                            │
-//!                          lanes ◄──eval── one warp until a barrier ◄──exec──┘
+//!                                     one warp until a barrier ◄────exec─────┘
 //!                                                 │ accesses, synchronisation
 //!                                                 ▼
-//!                                observers: init, race, traffic
+//!                            observers: race (races, init), counters (traffic)
 //! ```
 //!
 //! Invariants:
@@ -73,13 +73,13 @@ use gemm_dsl::ir::VerifiedKernel;
 /// parameter, both in the order of the parameters. The value of an `F32` parameter is given by its bits.
 ///
 /// A launch blocks until the kernel is done and uses the threads of the current rayon pool. A kernel whose
-/// blocks speak to one another ([`Kernel::communicates`](gemm_dsl::ir::Kernel::communicates)) runs on one
+/// blocks synchronise ([`Kernel::communicates`](gemm_dsl::ir::Kernel::communicates)) runs on one
 /// thread, and several times, its blocks in another order each time: the results must agree, but for buffers
 /// that are [`unordered`](gemm_dsl::ir::Buffer::unordered). One whose threads do so only inside a block, by
 /// atomics on shared memory, runs each block in several turns of its threads, under the same condition.
 ///
-/// A launch may share buffers with concurrent ones. Those of kernels whose blocks speak wait for one another
-/// where one writes what both use; so their blocks do not speak to those of another launch. Of any others, two
+/// A launch may share buffers with concurrent ones. Those of kernels whose blocks synchronise wait for one another
+/// where one writes what both use; so their blocks do not synchronise with those of another launch. Of any others, two
 /// at once must not write one element, nor one read what another writes: between launches nobody looks for
 /// races.
 ///

@@ -14,11 +14,12 @@ pub(crate) mod uniformity;
 use super::counters::{IrClass, IrCost, Site};
 use super::launch::Launch;
 use super::region::slots_of;
-use crate::lower::code::{
-    AsyncCopy, Code, Instr, Lane, Lazy, LoopState, Op, Slots, StoredValue, Uniform, Update,
-};
+use crate::lower::code::expr::{Lane, Lazy, Uniform};
+use crate::lower::code::{AsyncCopy, Code, Instr, LoopState, Op, Slots, StoredValue, Update};
 use enclosing_loops::EnclosingLoops;
-use gemm_dsl::ir::{Atomic, AtomicOp, BufferId, BufferLayout, Expr, Loop, Space, Stmt, Ty, Var};
+use gemm_dsl::ir::{
+    Access, Atomic, AtomicOp, BufferId, BufferLayout, Expr, Guard, Loop, Space, Stmt, Ty, Var,
+};
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
@@ -65,11 +66,11 @@ pub(super) fn lower<'k>(launch: &Launch<'k>) -> Code<'k> {
         numbers: statements.iter().zip(0..).map(|(stmt, n)| (ptr::from_ref(*stmt), n)).collect(),
         stmt: 0,
         cost: IrCost::default(),
-        vain: 0,
+        wasted: 0,
         sums: asynchronous::sums(kernel),
         nested: 0,
-        held: HashMap::new(),
-        around: EnclosingLoops::new(launch.watched.any()),
+        loop_states: HashMap::new(),
+        enclosing: EnclosingLoops::new(launch.watched.any()),
         code: Code {
             kernel,
             instrs: Vec::new(),
@@ -113,15 +114,15 @@ struct Lowering<'l, 'k> {
     /// What the site being lowered costs so far.
     cost: IrCost,
     /// What unrolling has done in vain.
-    vain: usize,
+    wasted: usize,
     /// For each buffer, whether matrix instructions of warpgroups change it.
     sums: Vec<bool>,
     /// How many loops of the code there are around what is lowered.
     nested: usize,
     /// What is part of a warp's state in the loops met so far.
-    held: HashMap<*const Loop, Arc<LoopState>>,
+    loop_states: HashMap<*const Loop, Arc<LoopState>>,
     /// The loops around what is lowered.
-    around: EnclosingLoops,
+    enclosing: EnclosingLoops,
     code: Code<'k>,
 }
 
@@ -161,32 +162,34 @@ impl<'k> Lowering<'_, 'k> {
     fn emit(&mut self, op: Op) -> u32 {
         let site = self.site();
         let stmt = self.stmt;
-        let rounds = self.around.number(&mut self.code.rounds);
+        let rounds = self.enclosing.number(&mut self.code.rounds);
         self.code.instrs.push(Instr { op, site, stmt, rounds });
         self.here() - 1
     }
 
     /// The slots of the variables that are part of a warp's state while it goes round in a loop.
-    fn held(&mut self, l: &Loop) -> Arc<LoopState> {
-        if let Some(held) = self.held.get(&ptr::from_ref(l)) {
-            return Arc::clone(held);
+    fn loop_state(&mut self, l: &Loop) -> Arc<LoopState> {
+        if let Some(loop_state) = self.loop_states.get(&ptr::from_ref(l)) {
+            return Arc::clone(loop_state);
         }
         let kernel = self.launch.kernel;
-        let mut held = LoopState::default();
+        let mut loop_state = LoopState::default();
         let matters = loop_state::in_loop(kernel.vars.len(), l);
         for (var, _) in matters.into_iter().enumerate().filter(|(_, matters)| *matters) {
             let place = self.places[var];
             match kernel.vars[var].ty {
-                Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var] => held.uniforms.push(place),
-                Ty::Bool => held.preds.push(place),
-                Ty::Vector(_) => held.lanes.extend(place..place + 4),
-                Ty::Scalar(elem) if elem.size() == 8 => held.wides.push(place),
-                Ty::Scalar(_) => held.lanes.push(place),
+                Ty::Bool | Ty::I32 | Ty::U64 if !self.varying[var] => {
+                    loop_state.uniforms.push(place)
+                }
+                Ty::Bool => loop_state.preds.push(place),
+                Ty::Vector(_) => loop_state.lanes.extend(place..place + 4),
+                Ty::Scalar(elem) if elem.size() == 8 => loop_state.wides.push(place),
+                Ty::Scalar(_) => loop_state.lanes.push(place),
             }
         }
-        let held = Arc::new(held);
-        self.held.insert(l, Arc::clone(&held));
-        held
+        let loop_state = Arc::new(loop_state);
+        self.loop_states.insert(l, Arc::clone(&loop_state));
+        loop_state
     }
 
     /// Sends an instruction that goes elsewhere to the next instruction.
@@ -215,19 +218,7 @@ impl<'k> Lowering<'_, 'k> {
             Stmt::Mut { var, value } | Stmt::Assign { var, value } => {
                 self.set(*var, value);
             }
-            Stmt::Registers { buffer, zeroed } => {
-                if let Some((first, count, _)) = self.pointers[buffer.id] {
-                    self.emit(Op::Unset { first, count });
-                } else {
-                    let region = &self.launch.regions[buffer.id];
-                    let (first, count) = (region.base, region.len as u32 * slots_of(region.elem));
-                    self.emit(if *zeroed {
-                        Op::Zero { first, count }
-                    } else {
-                        Op::Forget { first, count }
-                    });
-                }
-            }
+            Stmt::Registers { buffer, zeroed } => self.registers(*buffer, *zeroed),
             Stmt::Choose { buffer, nth } => {
                 self.chosen[buffer.id] = Some(nth.clone());
                 let list = self.launch.kernel.memory_of(*buffer).id as u32;
@@ -245,24 +236,7 @@ impl<'k> Lowering<'_, 'k> {
                 let by = self.index(by);
                 self.emit(Op::Advance(Box::new((pointer, by))));
             }
-            Stmt::Store { target, value } => {
-                let value = self.value(target.ty(), value);
-                let place = self.memory(target);
-                if place.space != Space::Register {
-                    let shared = place.space == Space::Shared;
-                    self.cost.add(if shared { IrClass::SharedStore } else { IrClass::GlobalStore });
-                    self.code.stored[place.region as usize] = true;
-                    self.emit(Op::Store(Box::new((place, value))));
-                    return;
-                }
-                let op = match (self.element(&place), value) {
-                    (Some(slot), StoredValue::Lane(value)) => set_lane(slot, value),
-                    (Some(slot), StoredValue::Wide(value)) => Op::SetElement(slot, value),
-                    (Some(slot), StoredValue::Vector(value)) => Op::SetVector(slot, value),
-                    (None, value) => Op::StoreRegister(Box::new((place, value))),
-                };
-                self.emit(op);
-            }
+            Stmt::Store { target, value } => self.store(target, value),
             Stmt::If { cond, then, otherwise } => self.branch(cond, then, otherwise),
             Stmt::For(l) => self.repeat(l),
             Stmt::Barrier(scope) => {
@@ -280,16 +254,7 @@ impl<'k> Lowering<'_, 'k> {
             }
             Stmt::Atomic(atomic) => self.atomic(atomic),
             Stmt::CopyAsync { target, source, guard } => {
-                let guard = guard.as_ref().map(|g| (self.pred(&g.cond), g.or_zero));
-                let (target_place, source_place) = (self.memory(target), self.memory(source));
-                self.code.stored[target.buffer.id] = true;
-                self.code.loaded[source_place.region as usize] = true;
-                self.cost.add(IrClass::Copy);
-                self.emit(Op::AsyncCopy(Box::new(AsyncCopy {
-                    target: target_place,
-                    source: source_place,
-                    guard,
-                })));
+                self.async_copy(target, source, guard.as_ref());
             }
             Stmt::LoadMatrix(load) => {
                 let (count, transposed) = (load.count, load.transposed);
@@ -312,23 +277,71 @@ impl<'k> Lowering<'_, 'k> {
                 self.cost.add(IrClass::Sync);
                 self.emit(Op::Commit);
             }
-            Stmt::CopyWait { pending } => {
-                let Ok(pending) = self.launch.kernel.eval_const(pending) else {
-                    unreachable!("verified: the groups in flight are a constant");
-                };
-                self.cost.add(IrClass::Sync);
-                // More than a number of 32 bits are never in flight.
-                self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
-            }
-            Stmt::Assume(cond) => {
-                let sites = self.code.sites.len();
-                let cond = self.pred(cond);
-                self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
-                self.cost = IrCost::default();
-                self.emit(Op::Assume(cond));
-            }
+            Stmt::CopyWait { pending } => self.copy_wait(pending),
+            Stmt::Assume(cond) => self.assume(cond),
             Stmt::Comment(_) => {}
         }
+    }
+
+    /// Declares a register array, or pointers.
+    fn registers(&mut self, buffer: BufferId, zeroed: bool) {
+        if let Some((first, count, _)) = self.pointers[buffer.id] {
+            self.emit(Op::Unset { first, count });
+        } else {
+            let region = &self.launch.regions[buffer.id];
+            let (first, count) = (region.base, region.len as u32 * slots_of(region.elem));
+            self.emit(if zeroed { Op::Zero { first, count } } else { Op::Forget { first, count } });
+        }
+    }
+
+    fn store(&mut self, target: &Access, value: &Expr) {
+        let value = self.value(target.ty(), value);
+        let place = self.memory(target);
+        if place.space != Space::Register {
+            let shared = place.space == Space::Shared;
+            self.cost.add(if shared { IrClass::SharedStore } else { IrClass::GlobalStore });
+            self.code.stored[place.region as usize] = true;
+            self.emit(Op::Store(Box::new((place, value))));
+            return;
+        }
+        let op = match (self.element(&place), value) {
+            (Some(slot), StoredValue::Lane(value)) => set_lane(slot, value),
+            (Some(slot), StoredValue::Wide(value)) => Op::SetElement(slot, value),
+            (Some(slot), StoredValue::Vector(value)) => Op::SetVector(slot, value),
+            (None, value) => Op::StoreRegister(Box::new((place, value))),
+        };
+        self.emit(op);
+    }
+
+    fn async_copy(&mut self, target: &Access, source: &Access, guard: Option<&Guard>) {
+        let guard = guard.map(|g| (self.pred(&g.cond), g.or_zero));
+        let (target_place, source_place) = (self.memory(target), self.memory(source));
+        self.code.stored[target.buffer.id] = true;
+        self.code.loaded[source_place.region as usize] = true;
+        self.cost.add(IrClass::Copy);
+        self.emit(Op::AsyncCopy(Box::new(AsyncCopy {
+            target: target_place,
+            source: source_place,
+            guard,
+        })));
+    }
+
+    fn copy_wait(&mut self, pending: &Expr) {
+        let Ok(pending) = self.launch.kernel.eval_const(pending) else {
+            unreachable!("verified: the groups in flight are a constant");
+        };
+        self.cost.add(IrClass::Sync);
+        // More than a number of 32 bits are never in flight.
+        self.emit(Op::Wait(u32::try_from(pending).unwrap_or(u32::MAX)));
+    }
+
+    /// An assumption costs nothing.
+    fn assume(&mut self, cond: &Expr) {
+        let sites = self.code.sites.len();
+        let cond = self.pred(cond);
+        self.code.sites[sites..].iter_mut().for_each(|site| site.cost = IrCost::default());
+        self.cost = IrCost::default();
+        self.emit(Op::Assume(cond));
     }
 
     /// What is written to a place of a type.

@@ -8,16 +8,16 @@ use gemm_dsl::target::tensor_core::Rules;
 pub struct Options<'a> {
     /// The most instructions that the warps of a launch may execute together: instructions of the
     /// simulator, of which one stands for a statement, a test or a branch. A kernel that never ends
-    /// becomes an error. Where blocks speak to one another each order of the blocks counts, and
+    /// becomes an error. Where blocks synchronise each order of the blocks counts, and
     /// where only threads of a block do, each of its turns.
     pub instructions: u64,
     /// Called when a block is done, with the number of blocks that are and that of all, from
-    /// whichever thread has run it. Where blocks speak to one another each order counts. What it launches
+    /// whichever thread has run it. Where blocks synchronise each order counts. What it launches
     /// itself must not share buffers with the launch that it watches.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// How matrix instructions sum, which no other statement depends on: the rules of an architecture.
     pub tensor_cores: Rules,
-    /// Whether it is only counted what the kernel does: nobody looks for races of what threads access, and blocks that speak to one another run in one order alone, threads that do in one turn.
+    /// Whether it is only counted what the kernel does: nobody looks for races of what threads access, and blocks that synchronise run in one order alone, threads that do in one turn.
     pub unchecked: bool,
     /// Whether it is also counted what the machine code does ([`Profile::compiled`](crate::Profile::compiled)).
     pub compiled: bool,

@@ -3,7 +3,9 @@
 use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
 use crate::buffer::numbered_memory::{ListedArray, NumberedMemory};
-use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES};
+use gemm_dsl::ir::{
+    Buffer, BufferLayout, Elem, Kernel, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES,
+};
 
 /// One buffer with extents and strides in numbers. Every element inside the extents lies inside the
 /// allocation: of a parameter by the contract's rule of spans, of any other array by its size.
@@ -36,6 +38,13 @@ pub(super) struct Region {
     pub(super) given: Option<BufferArg>,
 }
 
+/// An element of a buffer, by the number of the buffer and its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ElementId {
+    pub(crate) buffer: usize,
+    pub(crate) element: u32,
+}
+
 /// The size of shared memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SharedSize {
@@ -61,25 +70,15 @@ pub(crate) const THREAD_X: u32 = 0;
 /// The lane slot that holds `threadIdx.y`.
 pub(crate) const THREAD_Y: u32 = 1;
 
-/// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
-/// them with the size of shared memory and the end of the lane slots of register arrays.
-pub(super) fn resolve(
-    kernel: &Kernel,
-    scalars: &Scalars,
-    memory: &[BufferArg],
-) -> Result<(Vec<Region>, SharedSize, u32), SimError> {
-    let mut bound = vec![None; kernel.buffers.len()];
-    let params = kernel.params.iter().filter_map(|p| match p.kind {
-        ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => Some(buffer),
-        ParamKind::Scalar { .. } => None,
-    });
-    for (buffer, memory) in params.zip(memory) {
-        bound[buffer.id] = Some(memory.clone());
-    }
-    let (mut shared, mut elements, mut slots) = (0u64, 0u64, u64::from(FIRST_SLOT));
-    let mut regions = Vec::with_capacity(bound.len());
-    let alignments = kernel.alignments();
-    for ((buffer, bound), alignment) in kernel.buffers.iter().zip(bound).zip(alignments) {
+/// The extents and strides of a buffer in numbers, and the elements of an array that is allocated for it.
+struct Extents {
+    dims: Vec<u64>,
+    strides: Vec<u64>,
+    size: u64,
+}
+
+impl Extents {
+    fn new(kernel: &Kernel, scalars: &Scalars, buffer: &Buffer) -> Result<Self, SimError> {
         let number = |what: &str, expr| {
             let what = || format!("{what} of `{}`", buffer.name);
             let value = kernel.eval(expr, scalars);
@@ -115,32 +114,51 @@ pub(super) fn resolve(
                 (strides, size)
             }
         };
+        Ok(Self { dims, strides, size })
+    }
+}
+
+/// Fails where a number is greater than its limit.
+fn limited(number: u64, limit: u64, what: impl FnOnce() -> String) -> Result<(), SimError> {
+    match number <= limit {
+        true => Ok(()),
+        false => Err(SimError::ExtentRange { what: what(), value: number.into(), limit }),
+    }
+}
+
+/// Resolves all buffers of the kernel; `memory` holds the global ones in parameter order. Returns
+/// them with the size of shared memory and the end of the lane slots of register arrays.
+pub(super) fn resolve(
+    kernel: &Kernel,
+    scalars: &Scalars,
+    memory: &[BufferArg],
+) -> Result<(Vec<Region>, SharedSize, u32), SimError> {
+    let mut bound = vec![None; kernel.buffers.len()];
+    let params = kernel.params.iter().filter_map(|p| match p.kind {
+        ParamKind::Buffer { buffer, .. } | ParamKind::TensorMap { buffer, .. } => Some(buffer),
+        ParamKind::Scalar { .. } => None,
+    });
+    for (buffer, memory) in params.zip(memory) {
+        bound[buffer.id] = Some(memory.clone());
+    }
+    let (mut shared, mut elements, mut slots) = (0u64, 0u64, u64::from(FIRST_SLOT));
+    let mut regions = Vec::with_capacity(bound.len());
+    let alignments = kernel.alignments();
+    for ((buffer, bound), alignment) in kernel.buffers.iter().zip(bound).zip(alignments) {
+        let Extents { dims, strides, size } = Extents::new(kernel, scalars, buffer)?;
         let skew = match &bound {
             Some(BufferArg::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
             Some(BufferArg::List(_)) | None => 0,
         };
-        let (memory, list) = bound.as_ref().map(NumberedMemory::of).unzip();
+        let (memory, list) = bound.as_ref().map(NumberedMemory::new).unzip();
         let len = match (&memory, buffer.space) {
             (Some(memory), _) => memory.len() as u64,
             (None, Space::Global) => 0,
             (None, _) => size,
         };
-        if let Some(list) = list.as_ref().and_then(Option::as_ref)
-            && list.len() as u64 > MAX_LISTED
-        {
-            return Err(SimError::ExtentRange {
-                what: format!("the number of arrays of `{}`", buffer.name),
-                value: list.len() as i128,
-                limit: MAX_LISTED,
-            });
-        }
-        if len > MAX_ELEMENTS {
-            return Err(SimError::ExtentRange {
-                what: format!("the size of `{}`", buffer.name),
-                value: len.into(),
-                limit: MAX_ELEMENTS,
-            });
-        }
+        let listed = list.as_ref().and_then(Option::as_ref).map_or(0, Vec::len) as u64;
+        limited(listed, MAX_LISTED, || format!("the number of arrays of `{}`", buffer.name))?;
+        limited(len, MAX_ELEMENTS, || format!("the size of `{}`", buffer.name))?;
         let (mut base, mut shadow) = (0, 0);
         if buffer.space == Space::Shared {
             // Each array starts on 16 bytes, or more. All together are within what a block may have.
@@ -154,13 +172,8 @@ pub(super) fn resolve(
         if buffer.space == Space::Register {
             base = slots as u32;
             slots += len * u64::from(slots_of(buffer.elem));
-            if slots > MAX_REGISTERS {
-                return Err(SimError::ExtentRange {
-                    what: format!("the register arrays up to `{}`", buffer.name),
-                    value: slots.into(),
-                    limit: MAX_REGISTERS,
-                });
-            }
+            let what = || format!("the register arrays up to `{}`", buffer.name);
+            limited(slots, MAX_REGISTERS, what)?;
         }
         let swizzle = match &buffer.layout {
             BufferLayout::Array { order, swizzle: Some(swizzle), .. } => {

@@ -10,8 +10,8 @@
 //!                 └─ loads, stores ──merge──► fates of the accesses ──× observed addresses── traffic ─┘
 //! ```
 //!
-//! `walk` goes through branches and `repeat` through loops, `statement`, `expr` and `integer` make values of what stands there,
-//! `memory` addresses and `accesses`; `values` knows which are the same (`operation`) and where they are computed, `form` which
+//! `walk` goes through branches and `unroll` through loops, `statement`, `expr` and `integer` make values of what stands there,
+//! `memory` addresses and `accesses`; `values` knows which are the same (`operation`) and where they are computed, `polynomial` which
 //! addresses differ by a constant. Then, each behind the one before: what nobody needs is left out (`values`), neighbours are loaded
 //! together (`merge`), and it is decided what is predicated (`branch`). `cost` is the table of instructions, `counts` says how often
 //! each piece of code is executed, in the simulator's own numbers, and `charge` makes figures of both. `traffic` prices the accesses

@@ -30,7 +30,7 @@ pub(crate) struct ListedArray {
 
 impl NumberedMemory {
     /// The memory of what is given, and the buffers of a list.
-    pub(crate) fn of(given: &BufferArg) -> (Self, Option<Vec<ListedArray>>) {
+    pub(crate) fn new(given: &BufferArg) -> (Self, Option<Vec<ListedArray>>) {
         match given {
             BufferArg::One(buffer) => (Self { parts: vec![(0, buffer.clone())] }, None),
             BufferArg::List(buffers) => {

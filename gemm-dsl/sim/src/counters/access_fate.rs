@@ -1,4 +1,4 @@
-//! What becomes of an access of the text in the machine code: `compiled` decides it, `traffic` counts by it.
+//! What becomes of an access of the text in the machine code: `sass` decides it, `traffic` counts by it.
 
 /// What the profiler is told of an access of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -41,12 +41,12 @@ impl<'l> Traffic<'l> {
         }
     }
 
-    fn of(&mut self, stmt: u32) -> &mut Counters {
+    fn statement(&mut self, stmt: u32) -> &mut Counters {
         &mut self.statements[stmt as usize]
     }
 
     fn global(&mut self, request: &Request<'_>) {
-        let counters = self.of(request.stmt);
+        let counters = self.statement(request.stmt);
         counters.global_requests += 1;
         let bytes = u64::from(request.mask.count_ones() * request.bytes());
         if request.kind.writes() {
@@ -64,7 +64,7 @@ impl<'l> Traffic<'l> {
     }
 
     fn shared(&mut self, request: &Request<'_>) {
-        let counters = self.of(request.stmt);
+        let counters = self.statement(request.stmt);
         counters.shared_requests += 1;
         let bytes = u64::from(request.mask.count_ones() * request.bytes());
         if request.kind.writes() {
@@ -83,19 +83,19 @@ impl<'l> Traffic<'l> {
     /// A branch whose active lanes disagree.
     #[inline]
     pub(crate) fn diverged(&mut self, stmt: u32, divergent: bool) {
-        self.of(stmt).divergent_branches += u64::from(divergent);
+        self.statement(stmt).divergent_branches += u64::from(divergent);
     }
 
     /// The copy of a box of so many bytes, to so many blocks.
     pub(crate) fn copied(&mut self, stmt: u32, bytes: u64, blocks: u32) {
-        let counters = self.of(stmt);
+        let counters = self.statement(stmt);
         counters.bulk_bytes += bytes;
         counters.multicast_bytes += bytes * u64::from(blocks - 1);
     }
 
     /// A matrix instruction of so many multiplications and additions.
     pub(crate) fn multiplied(&mut self, stmt: u32, flops: u64) {
-        self.of(stmt).mma_flops += flops;
+        self.statement(stmt).mma_flops += flops;
     }
 
     fn settle(&mut self) {

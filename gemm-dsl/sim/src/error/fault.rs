@@ -25,7 +25,7 @@ pub struct Fault {
     pub number: u32,
     /// The access that is at fault, where it was not made at all: some lane would have been outside of its array, or not on 16 bytes.
     pub refused: Option<Box<RefusedAccess>>,
-    /// The order in which blocks ran, where there are several that speak to one another: ascending,
+    /// The order in which blocks ran, where there are several that synchronise: ascending,
     /// descending, shuffled with a seed, or interleaved.
     pub order: Option<&'static str>,
     /// How the threads of the block took turns, where no order of blocks says that, they ask one another

@@ -10,7 +10,7 @@ use super::lanes::{ArithmeticFault, Lanes, blend, compare, float, fma, int, unsi
 use super::machine::{Machine, Registers};
 use super::memory::{Quad, part, words_of};
 use crate::error::FaultKind;
-use crate::lower::code::{Choice, Lane, Lazy, Number, Pred, Vector};
+use crate::lower::code::expr::{Choice, Lane, Lazy, Number, Pred, Vector, Wide};
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
 use crate::observe::{AccessKind, BoxedTrap, trap};
 use crate::trace::Action;
@@ -70,23 +70,11 @@ impl Machine<'_> {
                 let mut unused = Lanes::ZERO;
                 *out = *self.lane(lane, regs, mask, &mut unused)?;
             }
-            Lane::Uniform(uniform) => {
-                *out = Lanes::splat(self.uniform(uniform, regs, mask)? as u32)
-            }
+            Lane::Uniform(e) => *out = Lanes::splat(self.uniform(e, regs, mask)? as u32),
             Lane::Bits(bits) => *out = Lanes::splat(*bits),
             Lane::Register(memory) => self.load_register(memory, regs, mask, out)?,
             Lane::Load(memory) => self.load(memory, regs, mask, AccessKind::Read, out)?,
-            Lane::Neg(e) => {
-                let mut buffer = Lanes::ZERO;
-                let value = self.lane(e, regs, mask, &mut buffer)?;
-                for l in lanes_of(mask) {
-                    let v = value.0[l] as i32;
-                    let negated = v.checked_neg();
-                    let negated =
-                        negated.ok_or_else(|| conversion(l as u32, -i128::from(v), Ty::I32))?;
-                    out.0[l] = negated as u32;
-                }
-            }
+            Lane::Neg(e) => self.negate(e, regs, mask, out)?,
             Lane::NegFloat(e) => {
                 let mut buffer = Lanes::ZERO;
                 let value = self.lane(e, regs, mask, &mut buffer)?;
@@ -122,16 +110,7 @@ impl Machine<'_> {
                     Ok(())
                 })?;
             }
-            Lane::Narrow(e) => {
-                let mut value = [0; WARP];
-                self.wide(e, regs, mask, &mut value)?;
-                let wrong = mask_where(|l| value[l] > i32::MAX as u64) & mask;
-                if wrong != 0 {
-                    let lane = wrong.trailing_zeros();
-                    return Err(conversion(lane, value[lane as usize].into(), Ty::I32));
-                }
-                out.0 = value.map(|v| v as u32);
-            }
+            Lane::Narrow(e) => self.narrow(e, regs, mask, out)?,
             Lane::Fma(operands) => {
                 let (mut a, mut b, mut c) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
                 let a = self.lane(&operands[0], regs, mask, &mut a)?;
@@ -155,42 +134,130 @@ impl Machine<'_> {
                 _ => unreachable!("verified: the function gives a value of 4 bytes"),
             },
             Lane::Shuffle(name, shuffle, operands) => {
-                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
-                let [value, delta] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
-                let sources = self.sources(name, *shuffle, delta, mask)?;
-                for l in lanes_of(mask) {
-                    out.0[l] = value.0[sources[l]];
-                }
-                let values = value.0.map(u64::from);
-                self.shuffled(values, &sources, mask);
+                self.shuffle(name, *shuffle, operands, regs, mask, out)?;
             }
-            Lane::OrOfLanes(name, operand) => {
-                let mut value = Lanes::ZERO;
-                self.compute(operand, regs, mask, &mut value)?;
-                self.converged(name, mask)?;
-                let all = lanes_of(mask).fold(0, |all, l| all | value.0[l]);
-                *out = Lanes([all; WARP]);
-            }
-            Lane::Pack(elem, operands) => {
-                let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
-                let [low, high] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
-                for l in lanes_of(mask) {
-                    let half = |of: &Lanes| convert(Elem::F32, *elem, of.0[l].into());
-                    let halves = half(low).and_then(|low| Ok((low, half(high)?)));
-                    let (low, high) = halves.map_err(|kind| trap(l as u32, kind))?;
-                    out.0[l] = (low | high << 16) as u32;
-                }
-            }
+            Lane::OrOfLanes(name, operand) => self.or_of_lanes(name, operand, regs, mask, out)?,
+            Lane::Pack(elem, operands) => self.pack(*elem, operands, regs, mask, out)?,
             Lane::Part(vector, elem, i) => {
-                let mut values = Quad::default();
-                self.vector(vector, regs, mask, &mut values)?;
-                if elem.size() == 4 {
-                    *out = values[usize::from(*i) % 4];
-                } else {
-                    for l in 0..WARP {
-                        out.0[l] = part(*elem, &values.each_ref().map(|v| v.0[l]), (*i).into());
-                    }
-                }
+                self.part_of(vector, *elem, (*i).into(), regs, mask, out)?
+            }
+        }
+        Ok(())
+    }
+
+    /// The negation of an `I32`.
+    fn negate(
+        &mut self,
+        e: &Lane,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), BoxedTrap> {
+        let mut buffer = Lanes::ZERO;
+        let value = self.lane(e, regs, mask, &mut buffer)?;
+        for l in lanes_of(mask) {
+            let v = value.0[l] as i32;
+            let negated = v.checked_neg();
+            let negated = negated.ok_or_else(|| conversion(l as u32, -i128::from(v), Ty::I32))?;
+            out.0[l] = negated as u32;
+        }
+        Ok(())
+    }
+
+    /// A `U64` as an `I32`.
+    fn narrow(
+        &mut self,
+        e: &Wide,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), BoxedTrap> {
+        let mut value = [0; WARP];
+        self.wide(e, regs, mask, &mut value)?;
+        let wrong = mask_where(|l| value[l] > i32::MAX as u64) & mask;
+        if wrong != 0 {
+            let lane = wrong.trailing_zeros();
+            return Err(conversion(lane, value[lane as usize].into(), Ty::I32));
+        }
+        out.0 = value.map(|v| v as u32);
+        Ok(())
+    }
+
+    /// The values that lanes take from one another.
+    fn shuffle(
+        &mut self,
+        name: &'static str,
+        shuffle: Shuffle,
+        operands: &[Lane; 2],
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), BoxedTrap> {
+        let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+        let [value, delta] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+        let sources = self.sources(name, shuffle, delta, mask)?;
+        for l in lanes_of(mask) {
+            out.0[l] = value.0[sources[l]];
+        }
+        let values = value.0.map(u64::from);
+        self.shuffled(values, &sources, mask);
+        Ok(())
+    }
+
+    /// The disjunction of the values of all lanes.
+    fn or_of_lanes(
+        &mut self,
+        name: &'static str,
+        operand: &Lane,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), BoxedTrap> {
+        let mut value = Lanes::ZERO;
+        self.compute(operand, regs, mask, &mut value)?;
+        self.converged(name, mask)?;
+        let all = lanes_of(mask).fold(0, |all, l| all | value.0[l]);
+        *out = Lanes([all; WARP]);
+        Ok(())
+    }
+
+    /// Two numbers of binary32 as the halves of a word.
+    fn pack(
+        &mut self,
+        elem: Elem,
+        operands: &[Lane; 2],
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), BoxedTrap> {
+        let (mut a, mut b) = (Lanes::ZERO, Lanes::ZERO);
+        let [low, high] = self.pair(operands, regs, mask, [&mut a, &mut b])?;
+        for l in lanes_of(mask) {
+            let half = |of: &Lanes| convert(Elem::F32, elem, of.0[l].into());
+            let halves = half(low).and_then(|low| Ok((low, half(high)?)));
+            let (low, high) = halves.map_err(|kind| trap(l as u32, kind))?;
+            out.0[l] = (low | high << 16) as u32;
+        }
+        Ok(())
+    }
+
+    /// An element of a vector.
+    fn part_of(
+        &mut self,
+        vector: &Vector,
+        elem: Elem,
+        i: usize,
+        regs: &Registers,
+        mask: u32,
+        out: &mut Lanes,
+    ) -> Result<(), BoxedTrap> {
+        let mut values = Quad::default();
+        self.vector(vector, regs, mask, &mut values)?;
+        if elem.size() == 4 {
+            *out = values[i % 4];
+        } else {
+            for l in 0..WARP {
+                out.0[l] = part(elem, &values.each_ref().map(|v| v.0[l]), i);
             }
         }
         Ok(())

@@ -257,7 +257,7 @@ impl<'l> Machine<'l> {
     /// The warp comes to an instruction that somebody sees; again, if it has been waiting there.
     #[cold]
     #[inline(never)]
-    pub(crate) fn come(&mut self, instr: &Instr, regs: &Registers, mask: u32, again: bool) {
+    pub(crate) fn reach(&mut self, instr: &Instr, regs: &Registers, mask: u32, again: bool) {
         let (code, warp) = (self.code, self.warp);
         let lane = mask.trailing_zeros() as usize % WARP;
         let rounds = code.rounds[instr.rounds as usize].iter().map(|(var, at)| {
@@ -270,8 +270,8 @@ impl<'l> Machine<'l> {
             (*var, value)
         });
         if let Some(recorder) = self.recorder() {
-            recorder.come(warp, instr.stmt, rounds);
-            if instr.op.speaks() && !again {
+            recorder.reach(warp, instr.stmt, rounds);
+            if instr.op.is_traced() && !again {
                 recorder.statement();
             }
         }

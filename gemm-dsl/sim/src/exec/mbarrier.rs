@@ -6,7 +6,7 @@ use crate::error::{FaultKind, MbarrierFault, Position};
 use crate::lower::code::{Barriers, Mbarrier, MbarrierOp, TensorCopy};
 use crate::mask::{WARP, lanes_of};
 use crate::observe::{BoxedTrap, trap};
-use crate::race::mbarrier::Arrival;
+use crate::race::mbarrier::{Arrival, Issuer};
 use crate::region::Region;
 use crate::trace::{Action, BoxCopy};
 use gemm_dsl::ir::{ProxyFence, Space};
@@ -109,8 +109,8 @@ impl Machine<'_> {
         match &barrier.op {
             MbarrierOp::Init(count) => {
                 for lane in lanes_of(mask) {
-                    let (clocks, at) = (&self.observers.race.clocks, (slots[lane], first + lane));
-                    let made = self.mbarriers.make(clocks, at, *count);
+                    let clocks = &self.observers.race.clocks;
+                    let made = self.mbarriers.make(clocks, slots[lane], first + lane, *count);
                     made.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                     let arrivals = *count;
                     self.did_at(slots[lane], 0, |barrier| Action::Made { barrier, arrivals });
@@ -122,11 +122,10 @@ impl Machine<'_> {
                     None => [0; WARP],
                 };
                 for lane in lanes_of(mask) {
-                    let at = (slots[lane], first + lane);
                     let phase = self.mbarriers.state(slots[lane]).phase;
                     let clocks = &mut self.observers.race.clocks;
                     let arrival = Arrival { bytes: bytes[lane] as i64, relaxed: false };
-                    let arrived = self.mbarriers.arrive(clocks, at, arrival);
+                    let arrived = self.mbarriers.arrive(clocks, slots[lane], first + lane, arrival);
                     arrived.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
                     let bytes = bytes[lane];
                     self.did_at(slots[lane], phase, |barrier| Action::Arrived { barrier, bytes });
@@ -134,55 +133,78 @@ impl Machine<'_> {
             }
             MbarrierOp::ArriveRemote(block, relaxed) => {
                 let blocks = self.distances(block, regs, mask)?;
-                for lane in lanes_of(mask) {
-                    let count = self.launch.cluster();
-                    if blocks[lane] >= count.into() {
-                        let (block, blocks) = (blocks[lane] as i64, count);
-                        return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
-                    }
-                    let rank = blocks[lane] as u32;
-                    let at = (self.slot_in(slots[lane], rank), first + lane);
-                    let phase = self.mbarriers.state(at.0).phase;
-                    let clocks = &mut self.observers.race.clocks;
-                    let arrived = match rank == self.rank {
-                        true => {
-                            let arrival = Arrival { bytes: 0, relaxed: *relaxed };
-                            self.mbarriers.arrive(clocks, at, arrival)
-                        }
-                        false => {
-                            self.mbarriers.arrive_from_other(clocks, at, (self.stmt, *relaxed))
-                        }
-                    };
-                    arrived.map_err(|wrong| self.wrong(lane, at.0, wrong))?;
-                    self.did_at(at.0, phase, |barrier| Action::Arrived { barrier, bytes: 0 });
-                }
+                self.arrive_remote(&slots, &blocks, *relaxed, mask)?;
             }
             MbarrierOp::Wait(parity) => {
                 let parity = self.distances(parity, regs, mask)?;
-                for lane in lanes_of(mask) {
-                    let (clocks, at) = (&self.observers.race.clocks, (slots[lane], first + lane));
-                    let lacking = self.mbarriers.lacking(clocks, at, parity[lane]);
-                    let lacking = lacking.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
-                    if lacking {
-                        let (slot, parity) = (slots[lane] as u32, parity[lane] as u32);
-                        return Ok(Some(AwaitedPhase { slot, parity }));
-                    }
-                }
-                let mut left = mask;
-                while left != 0 {
-                    let slot = slots[left.trailing_zeros() as usize];
-                    let same = lanes_of(left).filter(|&lane| slots[lane] == slot);
-                    let lanes = same.fold(0, |lanes, lane| lanes | 1 << lane);
-                    left &= !lanes;
-                    let threads: Vec<usize> = lanes_of(lanes).map(|lane| first + lane).collect();
-                    let race = &mut self.observers.race;
-                    let (clocks, model) = (&mut race.clocks, race.model);
-                    self.mbarriers.wait(clocks, model, slot, threads.into_iter());
-                    let now = self.mbarriers.state(slot).phase;
-                    let phase = i64::from(now) - 1;
-                    self.did_at(slot, now, |barrier| Action::Waited { barrier, phase });
-                }
+                return self.wait_for_phase(&slots, &parity, mask);
             }
+        }
+        Ok(None)
+    }
+
+    /// Arrives at barriers of blocks of the cluster.
+    fn arrive_remote(
+        &mut self,
+        slots: &[usize; WARP],
+        blocks: &[u64; WARP],
+        relaxed: bool,
+        mask: u32,
+    ) -> Result<(), BoxedTrap> {
+        let first = self.warp as usize * WARP;
+        for lane in lanes_of(mask) {
+            let count = self.launch.cluster();
+            if blocks[lane] >= count.into() {
+                let (block, blocks) = (blocks[lane] as i64, count);
+                return Err(trap(lane as u32, FaultKind::NoSuchBlock { block, blocks }));
+            }
+            let rank = blocks[lane] as u32;
+            let (slot, thread) = (self.slot_in(slots[lane], rank), first + lane);
+            let phase = self.mbarriers.state(slot).phase;
+            let clocks = &mut self.observers.race.clocks;
+            let arrived = match rank == self.rank {
+                true => {
+                    let arrival = Arrival { bytes: 0, relaxed: relaxed };
+                    self.mbarriers.arrive(clocks, slot, thread, arrival)
+                }
+                false => self.mbarriers.arrive_from_other(clocks, slot, thread, self.stmt, relaxed),
+            };
+            arrived.map_err(|wrong| self.wrong(lane, slot, wrong))?;
+            self.did_at(slot, phase, |barrier| Action::Arrived { barrier, bytes: 0 });
+        }
+        Ok(())
+    }
+
+    /// Waits for the phases of barriers that the lanes mean by their parities: the first that is not over.
+    fn wait_for_phase(
+        &mut self,
+        slots: &[usize; WARP],
+        parity: &[u64; WARP],
+        mask: u32,
+    ) -> Result<Option<AwaitedPhase>, BoxedTrap> {
+        let first = self.warp as usize * WARP;
+        for lane in lanes_of(mask) {
+            let clocks = &self.observers.race.clocks;
+            let lacking = self.mbarriers.lacking(clocks, slots[lane], first + lane, parity[lane]);
+            let lacking = lacking.map_err(|wrong| self.wrong(lane, slots[lane], wrong))?;
+            if lacking {
+                let (slot, parity) = (slots[lane] as u32, parity[lane] as u32);
+                return Ok(Some(AwaitedPhase { slot, parity }));
+            }
+        }
+        let mut left = mask;
+        while left != 0 {
+            let slot = slots[left.trailing_zeros() as usize];
+            let same = lanes_of(left).filter(|&lane| slots[lane] == slot);
+            let lanes = same.fold(0, |lanes, lane| lanes | 1 << lane);
+            left &= !lanes;
+            let threads: Vec<usize> = lanes_of(lanes).map(|lane| first + lane).collect();
+            let race = &mut self.observers.race;
+            let (clocks, model) = (&mut race.clocks, race.model);
+            self.mbarriers.wait(clocks, model, slot, threads.into_iter());
+            let now = self.mbarriers.state(slot).phase;
+            let phase = i64::from(now) - 1;
+            self.did_at(slot, now, |barrier| Action::Waited { barrier, phase });
         }
         Ok(None)
     }
@@ -228,7 +250,7 @@ impl Machine<'_> {
             let at: Vec<i64> = at.iter().map(|along| along[lane] as i64).collect();
             for rank in (0..count).filter(|rank| set >> rank & 1 == 1) {
                 self.enter(rank);
-                let arrived = self.box_arrives(copy, &at, start, (lane, slots[lane]));
+                let arrived = self.box_arrives(copy, &at, start, lane, slots[lane]);
                 self.enter(own);
                 arrived?;
             }
@@ -245,16 +267,17 @@ impl Machine<'_> {
         copy: &TensorCopy,
         at: &[i64],
         start: u32,
-        (lane, slot): (usize, usize),
+        lane: usize,
+        slot: usize,
     ) -> Result<(), BoxedTrap> {
         let (slot, thread) = (self.slot_in(slot, self.rank), self.warp as usize * WARP + lane);
         let to = self.region(&copy.to);
         let (count, size) = (copy.tile.iter().product::<u64>(), to.elem.size());
         let clocks = &self.observers.race.clocks;
-        let may = self.mbarriers.may_copy(clocks, (slot, thread));
+        let may = self.mbarriers.may_copy(clocks, slot, thread);
         may.map_err(|wrong| self.wrong(lane, slot, wrong))?;
         let elements = start..start + count as u32;
-        self.observers.race.bulk_write((self.warp, lane), to, elements.clone(), slot)?;
+        self.observers.race.tma_write(self.warp, lane, to, elements.clone(), slot)?;
         self.observers.init.write(to, elements);
         let index = at.last().copied().unwrap_or(0);
         let from_start = index * i64::from(size);
@@ -266,11 +289,11 @@ impl Machine<'_> {
         self.happened += 1;
         let clocks = &mut self.observers.race.clocks;
         if self.rank != self.warp / self.launch.warps() {
-            self.mbarriers.carry(clocks, (slot, thread));
+            self.mbarriers.carry(clocks, slot, thread);
         }
-        let issuer = (thread as u32, self.stmt);
+        let issuer = Issuer { thread: thread as u32, stmt: self.stmt };
         let (phase, bytes) = (self.mbarriers.state(slot).phase, count * u64::from(size));
-        let counted = self.mbarriers.count(clocks, (slot, issuer), bytes);
+        let counted = self.mbarriers.count(clocks, slot, issuer, bytes);
         counted.map_err(|wrong| self.wrong(lane, slot, wrong))?;
         if self.recorder().is_some() {
             let (row, parts) = (copy.tile.last().copied().unwrap_or(1), 16 / u64::from(size));

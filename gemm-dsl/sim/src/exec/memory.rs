@@ -10,10 +10,11 @@ use super::lanes::{Lanes, WideLanes};
 use super::machine::{Machine, Registers};
 use crate::buffer::numbered_memory::NumberedMemory;
 use crate::error::{FaultKind, Position};
-use crate::lower::code::{Index, Memory, StoredValue};
+use crate::lower::code::expr::Index;
+use crate::lower::code::{Memory, StoredValue};
 use crate::mask::{ALL, WARP, lanes_of, mask_where};
 use crate::observe::{AccessKind, BoxedTrap, Observer, Request, trap};
-use crate::region::Region;
+use crate::region::{ElementId, Region};
 use gemm_dsl::ir::Space;
 use std::sync::atomic::Ordering;
 
@@ -87,7 +88,7 @@ impl<'l> Machine<'l> {
         }
         if wrong != 0 {
             let lane = wrong.trailing_zeros();
-            let index = self.index_of(memory, regs, (mask, lane))?;
+            let index = self.index_of(memory, regs, mask, lane)?;
             return Err(trap(lane, region.out_of_bounds(index, memory.vector)));
         }
         if region.swizzle.is_some() {
@@ -97,7 +98,7 @@ impl<'l> Machine<'l> {
             let crooked = mask_where(|l| !(offsets[l] + region.skew).is_multiple_of(width)) & mask;
             if crooked != 0 {
                 let lane = crooked.trailing_zeros();
-                let index = self.index_of(memory, regs, (mask, lane))?;
+                let index = self.index_of(memory, regs, mask, lane)?;
                 let at = Some(offsets[lane as usize].into());
                 let place = Position { at, ..region.nowhere(index) };
                 return Err(trap(lane, FaultKind::Misaligned { place }));
@@ -387,7 +388,7 @@ impl<'l> Machine<'l> {
                 if region.memory.is_some()
                     && let Some(undo_log) = &mut self.undo_log
                 {
-                    undo_log.note((memory.region as usize, at), old);
+                    undo_log.note(ElementId { buffer: memory.region as usize, element: at }, old);
                 }
             }
         }

@@ -5,7 +5,8 @@ use super::lanes::Lanes;
 use super::machine::{Machine, Registers};
 use crate::buffer::numbered_memory::ListedArray;
 use crate::error::FaultKind;
-use crate::lower::code::{Index, Memory, NOWHERE, Pointer};
+use crate::lower::code::expr::Index;
+use crate::lower::code::{Memory, NOWHERE, Pointer};
 use crate::mask::{WARP, lanes_of};
 use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
@@ -141,7 +142,7 @@ impl Machine<'_> {
         for lane in lanes_of(mask) {
             let from = regs.wides[slots[lane] as usize][lane];
             let Some(PointerTarget { nth, word, array }) =
-                PointerTarget::of(region, from, distances[lane])
+                PointerTarget::new(region, from, distances[lane])
             else {
                 let name = region.name.clone();
                 return Err(trap(lane as u32, FaultKind::UnsetPointer { into: name }));
@@ -195,7 +196,7 @@ pub(crate) struct PointerTarget {
 impl PointerTarget {
     /// Through what a pointer holds, so far behind it; none where it was never set.
     #[inline]
-    pub(crate) fn of(region: &Region, from: u64, distance: u64) -> Option<Self> {
+    pub(crate) fn new(region: &Region, from: u64, distance: u64) -> Option<Self> {
         if from == NOWHERE {
             return None;
         }

@@ -1,23 +1,20 @@
 //! What a block has written to global memory, so that it can be run again.
 
-use crate::region::Region;
+use crate::region::{ElementId, Region};
 use std::collections::BTreeMap;
-
-/// An element: the number of its buffer, and its own.
-pub(crate) type At = (usize, u32);
 
 /// The bits of elements of global memory: those before the first write.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UndoLog(BTreeMap<At, u64>);
+pub(crate) struct UndoLog(BTreeMap<ElementId, u64>);
 
-fn bits(regions: &[Region], (region, element): At) -> u64 {
-    let memory = regions.get(region).and_then(|r| r.memory.as_ref());
-    memory.map_or(0, |memory| memory.read(element as usize))
+fn bits(regions: &[Region], at: ElementId) -> u64 {
+    let memory = regions.get(at.buffer).and_then(|r| r.memory.as_ref());
+    memory.map_or(0, |memory| memory.read(at.element as usize))
 }
 
 impl UndoLog {
     /// An element that holds these bits is about to be written.
-    pub(crate) fn note(&mut self, at: At, bits: u64) {
+    pub(crate) fn note(&mut self, at: ElementId, bits: u64) {
         self.0.entry(at).or_insert(bits);
     }
 
@@ -28,8 +25,8 @@ impl UndoLog {
 
     /// Writes what was noted.
     pub(crate) fn restore(&self, regions: &[Region]) {
-        for (&(region, element), &bits) in &self.0 {
-            let memory = regions.get(region).and_then(|r| r.memory.as_ref());
+        for (&ElementId { buffer, element }, &bits) in &self.0 {
+            let memory = regions.get(buffer).and_then(|r| r.memory.as_ref());
             memory.into_iter().for_each(|memory| memory.write(element as usize, bits));
         }
     }
@@ -41,13 +38,13 @@ impl UndoLog {
         regions: &[Region],
         contents: &Self,
         is_result: impl Fn(usize) -> bool,
-    ) -> Option<(At, [u64; 2])> {
-        let pair = |(&at, &before): (&At, &u64)| {
+    ) -> Option<(ElementId, [u64; 2])> {
+        let pair = |(&at, &before): (&ElementId, &u64)| {
             (at, [contents.0.get(&at).copied().unwrap_or(before), bits(regions, at)])
         };
         self.0
             .iter()
-            .filter(|((region, _), _)| is_result(*region))
+            .filter(|(at, _)| is_result(at.buffer))
             .map(pair)
             .find(|(_, [expected, found])| expected != found)
     }

@@ -1,13 +1,12 @@
 //! Execution of one warp, to where it must wait or lets others go on.
 
-use super::lanes::{Lanes, blend, fma};
 use super::machine::{Machine, Registers};
-use super::memory::Quad;
 use crate::error::FaultKind;
 use crate::exec::budget::Budget;
 use crate::exec::livelock::LivelockDetector;
 use crate::exec::mbarrier::AwaitedPhase;
-use crate::lower::code::{AsyncCopy, Code, NOWHERE, Op};
+use crate::lower::code::expr::Pred;
+use crate::lower::code::{Code, Op};
 use crate::mask::WARP;
 use crate::observe::{BoxedTrap, Observer, Sync, trap};
 use gemm_dsl::ir::Scope;
@@ -108,30 +107,38 @@ impl Warp {
         Ok(if machine.budget.charge(steps) { reached } else { Progress::Spent })
     }
 
+    /// Executes again the wait at which the warp was, if it was at one.
+    fn resume_wait(&mut self, machine: &mut Machine<'_>) -> Result<Option<Progress>, BoxedTrap> {
+        let before = machine.code.instrs.get(self.pc.wrapping_sub(1));
+        if let Some((instr, Op::Mbarrier(barrier))) = before.map(|i| (i, &i.op)) {
+            let stmt = instr.stmt;
+            if machine.recorder().is_some() {
+                machine.reach(instr, &self.regs, self.mask, true);
+            }
+            machine.stmt = stmt;
+            if let Some(awaited) = machine.mbarrier(barrier, &self.regs, self.mask)? {
+                return Ok(Some(Progress::Phase { awaited, stmt }));
+            }
+        }
+        self.waits = false;
+        Ok(None)
+    }
+
     fn run_on(
         &mut self,
         machine: &mut Machine<'_>,
         steps: &mut u64,
     ) -> Result<Progress, BoxedTrap> {
         let code = machine.code;
-        if self.waits {
-            let before = code.instrs.get(self.pc.wrapping_sub(1));
-            if let Some((instr, Op::Mbarrier(barrier))) = before.map(|i| (i, &i.op)) {
-                let stmt = instr.stmt;
-                if machine.recorder().is_some() {
-                    machine.come(instr, &self.regs, self.mask, true);
-                }
-                machine.stmt = stmt;
-                if let Some(awaited) = machine.mbarrier(barrier, &self.regs, self.mask)? {
-                    return Ok(Progress::Phase { awaited, stmt });
-                }
-            }
-            self.waits = false;
+        if self.waits
+            && let Some(progress) = self.resume_wait(machine)?
+        {
+            return Ok(progress);
         }
         while let Some(instr) = code.instrs.get(self.pc) {
             *steps += 1;
             if machine.recorder().is_some() {
-                machine.come(instr, &self.regs, self.mask, false);
+                machine.reach(instr, &self.regs, self.mask, false);
             }
             machine.executes(instr.site, self.mask);
             machine.stmt = instr.stmt;
@@ -139,64 +146,19 @@ impl Warp {
             let (regs, mask) = (&mut self.regs, self.mask);
             match &instr.op {
                 Op::Fma { target, operands } => {
-                    let [a, b, c] = operands.map(|slot| slot as usize);
-                    let ready = regs.ready[a] & regs.ready[b] & regs.ready[c];
-                    if mask & !ready != 0 {
-                        for &slot in operands {
-                            machine.ready(slot, regs, mask)?;
-                        }
-                    }
-                    let (x, y, z) = (&regs.lanes[a], &regs.lanes[b], &regs.lanes[c]);
-                    let value = fma(machine.arch, x, y, z);
-                    set(regs, *target, &value, mask);
+                    machine.multiply_add(*target, *operands, regs, mask)?;
                 }
                 Op::SetUniform(slot, uniform) => {
-                    let value = machine.uniform(uniform, regs, mask)?;
-                    regs.uniforms[*slot as usize] = value;
+                    regs.uniforms[*slot as usize] = machine.uniform(uniform, regs, mask)?;
                 }
-                Op::SetLane(slot, lane) => {
-                    let mut buffer = Lanes::ZERO;
-                    let value = *machine.lane(lane, regs, mask, &mut buffer)?;
-                    set(regs, *slot, &value, mask);
-                }
-                Op::SetWide(slot, wide) => {
-                    let mut value = [0; WARP];
-                    machine.wide(wide, regs, mask, &mut value)?;
-                    blend(&mut regs.wides[*slot as usize], &value, mask);
-                }
-                Op::SetPred(slot, pred) => {
-                    let holds = machine.pred(pred, regs, mask)?;
-                    let variable = &mut regs.preds[*slot as usize];
-                    *variable = *variable & !mask | holds;
-                }
-                Op::SetVector(slot, vector) => {
-                    let mut values = Quad::default();
-                    machine.vector(vector, regs, mask, &mut values)?;
-                    for (slot, value) in (*slot..).zip(&values) {
-                        set(regs, slot, value, mask);
-                    }
-                }
-                Op::SetElement(slot, wide) => {
-                    let mut value = [0; WARP];
-                    machine.wide(wide, regs, mask, &mut value)?;
-                    set(regs, *slot, &Lanes(value.map(|v| v as u32)), mask);
-                    set(regs, *slot + 1, &Lanes(value.map(|v| (v >> 32) as u32)), mask);
-                }
-                Op::Forget { first, count } => {
-                    for slot in *first..first + count {
-                        regs.ready[slot as usize] &= !mask;
-                    }
-                }
-                Op::Zero { first, count } => {
-                    for slot in *first..first + count {
-                        set(regs, slot, &Lanes::ZERO, mask);
-                    }
-                }
-                Op::Unset { first, count } => {
-                    for slot in *first..first + count {
-                        blend(&mut regs.wides[slot as usize], &[NOWHERE; WARP], mask);
-                    }
-                }
+                Op::SetLane(slot, lane) => machine.set_lane(*slot, lane, regs, mask)?,
+                Op::SetWide(slot, wide) => machine.set_wide(*slot, wide, regs, mask)?,
+                Op::SetPred(slot, pred) => machine.set_pred(*slot, pred, regs, mask)?,
+                Op::SetVector(slot, vector) => machine.set_vector(*slot, vector, regs, mask)?,
+                Op::SetElement(slot, wide) => machine.set_element(*slot, wide, regs, mask)?,
+                Op::Forget { first, count } => regs.forget(*first..first + count, mask),
+                Op::Zero { first, count } => regs.zero(*first..first + count, mask),
+                Op::Unset { first, count } => regs.unset(*first..first + count, mask),
                 Op::Point(point) => machine.point(&point.0, &point.1, regs, mask)?,
                 Op::Advance(advance) => machine.advance(&advance.0, &advance.1, regs, mask)?,
                 Op::StoreRegister(store) => {
@@ -217,126 +179,20 @@ impl Warp {
                         return Ok(self.stride(machine, instr.stmt));
                     }
                 }
-                Op::If(cond, other) => {
-                    let holds = machine.pred(cond, regs, mask)?;
-                    let waiting = mask & !holds;
-                    machine.observers.traffic.diverged(instr.stmt, holds != 0 && waiting != 0);
-                    if machine.reversed && holds != 0 && waiting != 0 {
-                        self.frames.push(BranchFrame {
-                            after: mask,
-                            waiting: holds,
-                            then: self.pc,
-                        });
-                        self.mask = waiting;
-                        // Behind the `Else`, which is for those that come from the first branch.
-                        self.pc = *other as usize + 1;
-                        continue;
-                    }
-                    self.frames.push(BranchFrame { after: mask, waiting, then: 0 });
-                    self.mask = holds;
-                    if holds == 0 {
-                        self.pc = *other as usize;
-                    }
-                }
-                Op::Else(end) => {
-                    let waiting =
-                        self.frames.last_mut().map_or(0, |f| std::mem::take(&mut f.waiting));
-                    self.mask = waiting;
-                    if waiting == 0 {
-                        self.pc = *end as usize;
-                    }
-                }
+                Op::If(cond, other) => self.enter_if(machine, cond, *other)?,
+                Op::Else(end) => self.enter_else(*end),
                 Op::Loop => self.frames.push(BranchFrame { after: mask, waiting: 0, then: 0 }),
-                Op::Test(test, end) => {
-                    let holds = machine.pred(test, regs, mask)?;
-                    machine.observers.traffic.diverged(instr.stmt, holds != 0 && holds != mask);
-                    self.mask = holds;
-                    if holds == 0 {
-                        self.pc = *end as usize;
-                    }
-                }
-                Op::End => {
-                    if let Some(frame) = self.frames.last_mut()
-                        && frame.waiting != 0
-                    {
-                        self.mask = std::mem::take(&mut frame.waiting);
-                        self.pc = frame.then;
-                    } else if let Some(frame) = self.frames.pop() {
-                        self.mask = frame.after;
-                    }
-                }
-                Op::Choose(chosen) => {
-                    let (list, nth) = &**chosen;
-                    machine.chosen(*list, nth, regs, mask)?;
-                }
-                Op::Assume(cond) => {
-                    let broken = mask & !machine.pred(cond, regs, mask)?;
-                    if broken != 0 {
-                        return Err(trap(broken.trailing_zeros(), FaultKind::BrokenAssumption));
-                    }
-                }
-                Op::Barrier(scope) => {
-                    let absent = (machine.existing & !mask).count_ones();
-                    if absent > 0 {
-                        let scope = *scope;
-                        let kind = FaultKind::DivergentBarrier { scope, absent };
-                        return Err(trap(mask.trailing_zeros(), kind));
-                    }
-                    match scope {
-                        Scope::Block => return Ok(Progress::Barrier(instr.stmt)),
-                        Scope::Cluster => return Ok(Progress::Cluster(instr.stmt)),
-                        Scope::Warp => machine.observers.sync(Sync::Warp(self.number)),
-                        Scope::Device => unreachable!("verified: the device has no barrier"),
-                    }
-                }
-                Op::Named { barrier, threads, wait } => {
-                    let absent = (machine.existing & !mask).count_ones();
-                    if absent > 0 {
-                        let kind = FaultKind::DivergentNamedBarrier { barrier: *barrier, absent };
-                        return Err(trap(mask.trailing_zeros(), kind));
-                    }
-                    let (barrier, threads, wait) = (*barrier, *threads, *wait);
-                    return Ok(Progress::Named { barrier, threads, wait, stmt: instr.stmt });
-                }
+                Op::Test(test, end) => self.test(machine, test, *end)?,
+                Op::End => self.end(),
+                Op::Choose(chosen) => machine.chosen(chosen.0, &chosen.1, regs, mask)?,
+                Op::Assume(cond) => machine.assume(cond, regs, mask)?,
                 Op::Fence(scope) => {
                     let (warp, scope) = (self.number, *scope);
                     machine.observers.sync(Sync::Fence { warp, mask, scope });
                 }
-                Op::Atomic(atomic) => {
-                    machine.atomic(atomic, regs, mask)?;
-                    self.atomics += 1;
-                    if self.atomics == TURN {
-                        self.atomics = 0;
-                        machine.careful = true;
-                        return Ok(self.hand_over(machine, instr.stmt));
-                    }
-                    if machine.hands_over() {
-                        return Ok(Progress::Turn);
-                    }
-                }
-                Op::AsyncCopy(copy) => {
-                    let AsyncCopy { target, source, guard } = &**copy;
-                    let (valid, written) = match guard {
-                        Some((guard, or_zero)) => {
-                            let valid = machine.pred(guard, regs, mask)?;
-                            (valid, if *or_zero { mask } else { valid })
-                        }
-                        None => (mask, mask),
-                    };
-                    if written != 0 {
-                        machine.copy(target, source, valid, regs, written)?;
-                    }
-                }
+                Op::AsyncCopy(copy) => machine.async_copy(copy, regs, mask)?,
                 Op::LoadMatrix(load) => machine.load_matrix(load, regs, mask)?,
                 Op::Mma(mma) => machine.multiply(mma, regs, mask)?,
-                Op::Mbarrier(barrier) => {
-                    let completed = machine.mbarriers.completed;
-                    if let Some(awaited) = machine.mbarrier(barrier, regs, mask)? {
-                        self.waits = true;
-                        return Ok(Progress::Phase { awaited, stmt: instr.stmt });
-                    }
-                    machine.meetings += machine.mbarriers.completed - completed;
-                }
                 Op::TensorCopy(copy) => {
                     let completed = machine.mbarriers.completed;
                     machine.tensor_copy(copy, regs, mask)?;
@@ -346,17 +202,20 @@ impl Warp {
                 Op::Wgmma(wgmma) => machine.wgmma(wgmma, regs, mask)?,
                 Op::WgmmaSync(op) => machine.wgmma_sync(op, regs, mask)?,
                 Op::UseAccumulators { array, declared } => {
-                    machine.touch(*array, *declared, regs, mask)?
+                    machine.use_accumulators(*array, *declared, regs, mask)?;
                 }
                 Op::Commit => {
-                    let warp = self.number;
-                    machine.observers.sync(Sync::Commit { warp, mask });
+                    machine.observers.sync(Sync::Commit { warp: self.number, mask });
                 }
-                Op::Wait(pending) => machine.observers.sync(Sync::Wait {
-                    warp: self.number,
-                    mask,
-                    pending: *pending,
-                }),
+                Op::Wait(pending) => {
+                    let (warp, pending) = (self.number, *pending);
+                    machine.observers.sync(Sync::Wait { warp, mask, pending });
+                }
+                Op::Barrier(_) | Op::Named { .. } | Op::Atomic(_) | Op::Mbarrier(_) => {
+                    if let Some(progress) = self.meet(machine, &instr.op)? {
+                        return Ok(progress);
+                    }
+                }
             }
         }
         if let Some(other) = machine.warpgroups.leave(self.number) {
@@ -364,6 +223,120 @@ impl Warp {
             return Err(trap(0, FaultKind::WarpgroupApart { other }));
         }
         Ok(Progress::Exit)
+    }
+
+    /// Enters an `if`; lanes of the other branch wait.
+    #[inline]
+    fn enter_if(
+        &mut self,
+        machine: &mut Machine<'_>,
+        cond: &Pred,
+        other: u32,
+    ) -> Result<(), BoxedTrap> {
+        let mask = self.mask;
+        let holds = machine.pred(cond, &self.regs, mask)?;
+        let waiting = mask & !holds;
+        machine.observers.traffic.diverged(machine.stmt, holds != 0 && waiting != 0);
+        if machine.reversed && holds != 0 && waiting != 0 {
+            self.frames.push(BranchFrame { after: mask, waiting: holds, then: self.pc });
+            self.mask = waiting;
+            // Behind the `Else`, which is for those that come from the first branch.
+            self.pc = other as usize + 1;
+            return Ok(());
+        }
+        self.frames.push(BranchFrame { after: mask, waiting, then: 0 });
+        self.mask = holds;
+        if holds == 0 {
+            self.pc = other as usize;
+        }
+        Ok(())
+    }
+
+    /// Hands over to the lanes that wait for the other branch.
+    #[inline]
+    fn enter_else(&mut self, end: u32) {
+        let waiting = self.frames.last_mut().map_or(0, |f| std::mem::take(&mut f.waiting));
+        self.mask = waiting;
+        if waiting == 0 {
+            self.pc = end as usize;
+        }
+    }
+
+    /// Drops the lanes for which the test of a loop fails.
+    #[inline]
+    fn test(&mut self, machine: &mut Machine<'_>, test: &Pred, end: u32) -> Result<(), BoxedTrap> {
+        let mask = self.mask;
+        let holds = machine.pred(test, &self.regs, mask)?;
+        machine.observers.traffic.diverged(machine.stmt, holds != 0 && holds != mask);
+        self.mask = holds;
+        if holds == 0 {
+            self.pc = end as usize;
+        }
+        Ok(())
+    }
+
+    /// Ends an `if` or a loop, once no lane waits for its other branch.
+    #[inline]
+    fn end(&mut self) {
+        if let Some(frame) = self.frames.last_mut()
+            && frame.waiting != 0
+        {
+            self.mask = std::mem::take(&mut frame.waiting);
+            self.pc = frame.then;
+        } else if let Some(frame) = self.frames.pop() {
+            self.mask = frame.after;
+        }
+    }
+
+    /// Executes an operation by which a warp meets others: where it has to wait, or lets them run, for what.
+    fn meet(&mut self, machine: &mut Machine<'_>, op: &Op) -> Result<Option<Progress>, BoxedTrap> {
+        let (mask, stmt) = (self.mask, machine.stmt);
+        let absent = (machine.existing & !mask).count_ones();
+        match op {
+            Op::Barrier(scope) => {
+                let scope = *scope;
+                if absent > 0 {
+                    let kind = FaultKind::DivergentBarrier { scope, absent };
+                    return Err(trap(mask.trailing_zeros(), kind));
+                }
+                match scope {
+                    Scope::Block => return Ok(Some(Progress::Barrier(stmt))),
+                    Scope::Cluster => return Ok(Some(Progress::Cluster(stmt))),
+                    Scope::Warp => machine.observers.sync(Sync::Warp(self.number)),
+                    Scope::Device => unreachable!("verified: the device has no barrier"),
+                }
+            }
+            Op::Named { barrier, threads, wait } => {
+                let (barrier, threads, wait) = (*barrier, *threads, *wait);
+                if absent > 0 {
+                    let kind = FaultKind::DivergentNamedBarrier { barrier, absent };
+                    return Err(trap(mask.trailing_zeros(), kind));
+                }
+                return Ok(Some(Progress::Named { barrier, threads, wait, stmt }));
+            }
+            Op::Atomic(atomic) => {
+                machine.atomic(atomic, &mut self.regs, mask)?;
+                self.atomics += 1;
+                if self.atomics == TURN {
+                    self.atomics = 0;
+                    machine.careful = true;
+                    return Ok(Some(self.hand_over(machine, stmt)));
+                }
+                if machine.hands_over() {
+                    return Ok(Some(Progress::Turn));
+                }
+            }
+            Op::Mbarrier(barrier) => {
+                let completed = machine.mbarriers.completed;
+                if let Some(awaited) = machine.mbarrier(barrier, &self.regs, mask)? {
+                    self.waits = true;
+                    return Ok(Some(Progress::Phase { awaited, stmt }));
+                }
+                machine.meetings += machine.mbarriers.completed - completed;
+            }
+            _ => unreachable!("{op:?} meets nobody"),
+        }
+        Ok(None)
     }
 
     /// Lets others run after a stride of the budget, for which the warp may wait by loads alone.
@@ -406,7 +379,7 @@ impl Warp {
     pub(crate) fn brief(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         (self.pc, self.mask).hash(&mut state);
-        let uniforms = code.state(self.pc).map_or(&[][..], |held| &held.uniforms);
+        let uniforms = code.loop_state(self.pc).map_or(&[][..], |loop_state| &loop_state.uniforms);
         uniforms.iter().for_each(|&slot| self.regs.uniforms[slot as usize].hash(&mut state));
         state.finish()
     }
@@ -415,22 +388,15 @@ impl Warp {
     pub(crate) fn state(&self, code: &Code<'_>) -> u64 {
         let mut state = DefaultHasher::new();
         self.frames.hash(&mut state);
-        let Some(held) = code.state(self.pc) else { return state.finish() };
+        let Some(loop_state) = code.loop_state(self.pc) else { return state.finish() };
         let (regs, arrays) = (&self.regs, &code.arrays);
-        for slot in (0..arrays.lanes).chain(held.lanes.iter().copied()) {
+        for slot in (0..arrays.lanes).chain(loop_state.lanes.iter().copied()) {
             (&regs.lanes[slot as usize].0, regs.ready[slot as usize]).hash(&mut state);
         }
-        for slot in (0..arrays.wides).chain(held.wides.iter().copied()) {
+        for slot in (0..arrays.wides).chain(loop_state.wides.iter().copied()) {
             regs.wides[slot as usize].hash(&mut state);
         }
-        held.preds.iter().for_each(|&slot| regs.preds[slot as usize].hash(&mut state));
+        loop_state.preds.iter().for_each(|&slot| regs.preds[slot as usize].hash(&mut state));
         state.finish()
     }
-}
-
-/// Sets a lane slot in the active lanes.
-#[inline]
-fn set(regs: &mut Registers, slot: u32, value: &Lanes, mask: u32) {
-    blend(&mut regs.lanes[slot as usize].0, &value.0, mask);
-    regs.ready[slot as usize] |= mask;
 }

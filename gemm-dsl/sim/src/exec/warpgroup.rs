@@ -1,5 +1,5 @@
 //! The state of warpgroups: what warps execute together, what is in flight, and how many registers they have. What changes it is
-//! in `warpgroup`.
+//! in `wgmma`.
 
 mod flight;
 mod limits;

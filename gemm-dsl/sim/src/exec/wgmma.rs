@@ -70,10 +70,10 @@ impl Machine<'_> {
             WgmmaSyncOp::Commit => {
                 let group = std::mem::take(&mut flight.open);
                 flight.groups.push_back(group);
-                self.observers.race.close_matrix(self.warp);
+                self.observers.race.close_wgmma(self.warp);
             }
             WgmmaSyncOp::Wait { pending, arrays } => {
-                self.observers.race.await_matrix(self.warp, *pending);
+                self.observers.race.await_wgmma(self.warp, *pending);
                 while flight.groups.len() > *pending as usize {
                     let group = flight.groups.pop_front().unwrap_or_default();
                     flight.over.extend(group);
@@ -111,7 +111,7 @@ impl Machine<'_> {
     }
 
     /// Notes that statements use an array of sums; `declared` says whether they are made anew.
-    pub(crate) fn touch(
+    pub(crate) fn use_accumulators(
         &self,
         array: u32,
         declared: bool,
@@ -309,7 +309,7 @@ impl Machine<'_> {
                     let place = region.element(missing);
                     return Err(trap(0, FaultKind::Uninitialised { place }));
                 }
-                self.observers.race.matrix_read(self.warp, region, elements)?;
+                self.observers.race.wgmma_read(self.warp, region, elements)?;
             }
         }
         Ok(())

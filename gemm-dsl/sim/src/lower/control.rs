@@ -3,7 +3,8 @@
 use super::super::counters::IrClass;
 use super::Lowering;
 use crate::lower::code;
-use crate::lower::code::{LoopIndex, Op, Uniform};
+use crate::lower::code::expr::Uniform;
+use crate::lower::code::{LoopIndex, Op};
 use crate::lower::uniformity;
 use gemm_dsl::ir::{BinaryOp, Change, Expr, Loop, Stmt, Ty, Unroll, Var};
 
@@ -13,7 +14,7 @@ const MAX_ROUNDS: usize = 1 << 12;
 const MAX_UNROLLED: usize = 1 << 18;
 /// The most rounds without an instruction, and instructions that are given up, of which all unrolling of
 /// a kernel may make use.
-const MAX_VAIN: usize = 1 << 20;
+const MAX_WASTED: usize = 1 << 20;
 
 impl<'k> Lowering<'_, 'k> {
     pub(super) fn branch(&mut self, cond: &Expr, then: &'k [Stmt], otherwise: &'k [Stmt]) {
@@ -73,9 +74,9 @@ impl<'k> Lowering<'_, 'k> {
             self.emit(Op::Unless(test, 0))
         };
         let round = self.round(l.var);
-        self.around.enter(l.var.id, round);
+        self.enclosing.enter(l.var.id, round);
         self.block(&l.body);
-        self.around.leave();
+        self.enclosing.leave();
         self.stmt = stmt;
         let next = stepped(l);
         self.set(l.var, &next);
@@ -87,8 +88,8 @@ impl<'k> Lowering<'_, 'k> {
         self.nested -= 1;
         if self.nested == 0 {
             let code = first as usize..self.here() as usize;
-            let held = self.held(l);
-            self.code.loops.push(code::Loop { code, held });
+            let loop_state = self.loop_state(l);
+            self.code.loops.push(code::Loop { code, loop_state });
         }
     }
 
@@ -106,21 +107,21 @@ impl<'k> Lowering<'_, 'k> {
     fn unrolled(&mut self, l: &'k Loop) -> bool {
         let stmt = self.stmt;
         let before = (self.code.instrs.len(), self.code.sites.len(), self.code.loops.len());
-        if self.vain > MAX_VAIN {
+        if self.wasted > MAX_WASTED {
             return false;
         }
         let Some(rounds) = self.rounds(l) else { return false };
         for &value in &rounds {
             self.statics[l.var.id] = Some(value);
             let here = self.code.instrs.len();
-            self.around.enter(l.var.id, LoopIndex::Static(value));
+            self.enclosing.enter(l.var.id, LoopIndex::Static(value));
             self.block(&l.body);
-            self.around.leave();
-            self.vain += usize::from(here == self.code.instrs.len());
+            self.enclosing.leave();
+            self.wasted += usize::from(here == self.code.instrs.len());
             let grown = self.code.instrs.len() - before.0;
             let is_large = grown.saturating_mul(rounds.len()) > MAX_UNROLLED;
-            if is_large && grown > MAX_UNROLLED / 64 || self.vain > MAX_VAIN {
-                self.vain += grown;
+            if is_large && grown > MAX_UNROLLED / 64 || self.wasted > MAX_WASTED {
+                self.wasted += grown;
                 self.code.instrs.truncate(before.0);
                 self.code.sites.truncate(before.1);
                 self.code.loops.truncate(before.2);

@@ -2,7 +2,7 @@
 
 use super::super::counters::IrClass;
 use super::Lowering;
-use crate::lower::code::{Choice, Convert, Lane, Number, Pred, Uniform, Vector, Wide};
+use crate::lower::code::expr::{Choice, Convert, Lane, Number, Pred, Uniform, Vector, Wide};
 use crate::lower::uniformity;
 use crate::region::{THREAD_X, THREAD_Y};
 use gemm_dsl::ir::{
@@ -34,42 +34,8 @@ impl Lowering<'_, '_> {
             Expr::Var(v) => Lane::Slot(self.places[v.id]),
             Expr::Special(Special::ThreadX) => Lane::Slot(THREAD_X),
             Expr::Special(Special::ThreadY) => Lane::Slot(THREAD_Y),
-            Expr::Unary(UnaryOp::Neg, e) => {
-                let float = ty == Ty::F32;
-                match self.lane(e) {
-                    Lane::Bits(bits) if float => {
-                        Lane::Bits(canonical(-f32::from_bits(bits)).to_bits())
-                    }
-                    e if float => {
-                        self.cost.add(IrClass::Float);
-                        Lane::NegFloat(Box::new(e))
-                    }
-                    e => {
-                        self.cost.add(IrClass::Integer);
-                        Lane::Neg(Box::new(e))
-                    }
-                }
-            }
-            Expr::Binary(op, a, b) => {
-                let operands = [self.lane(a), self.lane(b)];
-                match (op, ty) {
-                    (BinaryOp::Arith(op), Ty::F32) => {
-                        if let [Lane::Bits(a), Lane::Bits(b)] = &operands {
-                            return Lane::Bits(folded(*op, f32::from_bits(*a), f32::from_bits(*b)));
-                        }
-                        self.cost.add(IrClass::Float);
-                        Lane::F32(*op, Box::new(operands))
-                    }
-                    (_, Ty::U32) => {
-                        self.cost.add(IrClass::Integer);
-                        Lane::U32(*op, Box::new(operands))
-                    }
-                    _ => {
-                        self.cost.add(IrClass::Integer);
-                        Lane::I32(*op, Box::new(operands))
-                    }
-                }
-            }
+            Expr::Unary(UnaryOp::Neg, e) => self.negation(ty, e),
+            Expr::Binary(op, a, b) => self.binary(ty, *op, a, b),
             Expr::Select(cond, yes, no) => match self.choice(cond, yes, no, Self::lane) {
                 Ok(choice) => Lane::Select(Box::new(choice)),
                 Err(value) => value,
@@ -95,33 +61,7 @@ impl Lowering<'_, '_> {
                     _ => Lane::Load(Box::new(memory)),
                 }
             }
-            Expr::Call(f, args) => match f.info().semantics {
-                Semantics::Shuffle(shuffle) => {
-                    let operands = [self.lane(&args[0]), self.lane(&args[1])];
-                    self.cost.add(IrClass::Shuffle);
-                    Lane::Shuffle(f.info().single.name, shuffle, Box::new(operands))
-                }
-                Semantics::OrOfLanes => {
-                    let operand = self.lane(&args[0]);
-                    self.cost.add(IrClass::Shuffle);
-                    Lane::OrOfLanes(f.info().single.name, Box::new(operand))
-                }
-                Semantics::Pack(elem) => {
-                    let operands = [self.lane(&args[0]), self.lane(&args[1])];
-                    self.cost.add(IrClass::Float);
-                    Lane::Pack(elem, Box::new(operands))
-                }
-                Semantics::Float { f32, .. } => {
-                    let lanes: Vec<Lane> = args.iter().map(|a| self.lane(a)).collect();
-                    let fma = *f == Intrinsic::Fma;
-                    self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
-                    match <[Lane; 3]>::try_from(lanes) {
-                        Ok(operands) if fma => Lane::Fma(Box::new(operands)),
-                        Ok(operands) => Lane::Function(f32, operands.into()),
-                        Err(lanes) => Lane::Function(f32, lanes),
-                    }
-                }
-            },
+            Expr::Call(f, args) => self.call(*f, args),
             Expr::Apply(function, args) => Lane::Apply(self.apply(*function, args)),
             Expr::Lane(e, lane) => match (self.vector(e), ty) {
                 // The slots of a variable are words.
@@ -140,6 +80,73 @@ impl Lowering<'_, '_> {
             | Expr::Special(_)
             | Expr::Unary(UnaryOp::Not, _)
             | Expr::Pack(_) => unreachable!("uniform, or verified to be of another type"),
+        }
+    }
+
+    fn negation(&mut self, ty: Ty, e: &Expr) -> Lane {
+        let float = ty == Ty::F32;
+        match self.lane(e) {
+            Lane::Bits(bits) if float => Lane::Bits(canonical(-f32::from_bits(bits)).to_bits()),
+            e if float => {
+                self.cost.add(IrClass::Float);
+                Lane::NegFloat(Box::new(e))
+            }
+            e => {
+                self.cost.add(IrClass::Integer);
+                Lane::Neg(Box::new(e))
+            }
+        }
+    }
+
+    fn binary(&mut self, ty: Ty, op: BinaryOp, a: &Expr, b: &Expr) -> Lane {
+        let operands = [self.lane(a), self.lane(b)];
+        match (op, ty) {
+            (BinaryOp::Arith(op), Ty::F32) => {
+                if let [Lane::Bits(a), Lane::Bits(b)] = &operands {
+                    return Lane::Bits(folded(op, f32::from_bits(*a), f32::from_bits(*b)));
+                }
+                self.cost.add(IrClass::Float);
+                Lane::F32(op, Box::new(operands))
+            }
+            (_, Ty::U32) => {
+                self.cost.add(IrClass::Integer);
+                Lane::U32(op, Box::new(operands))
+            }
+            _ => {
+                self.cost.add(IrClass::Integer);
+                Lane::I32(op, Box::new(operands))
+            }
+        }
+    }
+
+    /// A call of an intrinsic that gives a word.
+    fn call(&mut self, f: Intrinsic, args: &[Expr]) -> Lane {
+        match f.info().semantics {
+            Semantics::Shuffle(shuffle) => {
+                let operands = [self.lane(&args[0]), self.lane(&args[1])];
+                self.cost.add(IrClass::Shuffle);
+                Lane::Shuffle(f.info().single.name, shuffle, Box::new(operands))
+            }
+            Semantics::OrOfLanes => {
+                let operand = self.lane(&args[0]);
+                self.cost.add(IrClass::Shuffle);
+                Lane::OrOfLanes(f.info().single.name, Box::new(operand))
+            }
+            Semantics::Pack(elem) => {
+                let operands = [self.lane(&args[0]), self.lane(&args[1])];
+                self.cost.add(IrClass::Float);
+                Lane::Pack(elem, Box::new(operands))
+            }
+            Semantics::Float { f32, .. } => {
+                let lanes: Vec<Lane> = args.iter().map(|a| self.lane(a)).collect();
+                let fma = f == Intrinsic::Fma;
+                self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
+                match <[Lane; 3]>::try_from(lanes) {
+                    Ok(operands) if fma => Lane::Fma(Box::new(operands)),
+                    Ok(operands) => Lane::Function(f32, operands.into()),
+                    Err(lanes) => Lane::Function(f32, lanes),
+                }
+            }
         }
     }
 
@@ -225,22 +232,7 @@ impl Lowering<'_, '_> {
                     _ => Wide::Load(Box::new(memory)),
                 }
             }
-            Expr::Call(f, args) => match f.info().semantics {
-                Semantics::Shuffle(shuffle) => {
-                    let operands = (self.wide(&args[0]), self.lane(&args[1]));
-                    self.cost.add(IrClass::Shuffle);
-                    Wide::Shuffle(f.info().double.name, shuffle, Box::new(operands))
-                }
-                Semantics::Float { f64, .. } => {
-                    let operands = args.iter().map(|a| self.wide(a)).collect();
-                    let fma = *f == Intrinsic::Fma;
-                    self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
-                    Wide::Function(f64, operands)
-                }
-                Semantics::OrOfLanes | Semantics::Pack(_) => {
-                    unreachable!("verified: it gives a word")
-                }
-            },
+            Expr::Call(f, args) => self.wide_call(*f, args),
             Expr::Apply(function, args) => Wide::Apply(self.apply(*function, args)),
             Expr::Lane(e, lane) => Wide::Part(Box::new(self.vector(e)), *lane),
             Expr::I32(_)
@@ -250,6 +242,26 @@ impl Lowering<'_, '_> {
             | Expr::Special(_)
             | Expr::Unary(UnaryOp::Not, _)
             | Expr::Pack(_) => unreachable!("uniform, or verified to be of another type"),
+        }
+    }
+
+    /// A call of an intrinsic that gives 8 bytes.
+    fn wide_call(&mut self, f: Intrinsic, args: &[Expr]) -> Wide {
+        match f.info().semantics {
+            Semantics::Shuffle(shuffle) => {
+                let operands = (self.wide(&args[0]), self.lane(&args[1]));
+                self.cost.add(IrClass::Shuffle);
+                Wide::Shuffle(f.info().double.name, shuffle, Box::new(operands))
+            }
+            Semantics::Float { f64, .. } => {
+                let operands = args.iter().map(|a| self.wide(a)).collect();
+                let fma = f == Intrinsic::Fma;
+                self.cost.add(if fma { IrClass::Fma } else { IrClass::Float });
+                Wide::Function(f64, operands)
+            }
+            Semantics::OrOfLanes | Semantics::Pack(_) => {
+                unreachable!("verified: it gives a word")
+            }
         }
     }
 

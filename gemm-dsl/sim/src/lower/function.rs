@@ -1,7 +1,8 @@
 //! Lowering of functions, once each, and of their applications.
 
 use super::Lowering;
-use crate::lower::code::{Apply, Datum, Function, Slots};
+use crate::lower::code::Slots;
+use crate::lower::code::expr::{Apply, Datum, Function};
 use gemm_dsl::ir::{Expr, FunctionId, Stmt, Ty, Var};
 
 impl Lowering<'_, '_> {

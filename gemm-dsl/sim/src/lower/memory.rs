@@ -3,7 +3,8 @@
 use super::super::counters::IrClass;
 use super::super::region::slots_of;
 use super::Lowering;
-use crate::lower::code::{Fragment, Index, Memory, Pointer, Uniform};
+use crate::lower::code::expr::{Index, Uniform};
+use crate::lower::code::{Fragment, Memory, Pointer};
 use gemm_dsl::ir::{Access, BufferId, Expr, Space, Ty};
 
 impl Lowering<'_, '_> {

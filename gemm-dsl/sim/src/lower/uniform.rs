@@ -2,7 +2,7 @@
 
 use super::super::counters::IrClass;
 use super::Lowering;
-use crate::lower::code::Uniform;
+use crate::lower::code::expr::Uniform;
 use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Elem, Expr, Logic, Special, Ty, UnaryOp};
 
@@ -33,21 +33,7 @@ impl Lowering<'_, '_> {
             Expr::Special(Special::BlockY) => Uniform::BlockY,
             Expr::Special(Special::BlockZ) => Uniform::BlockZ,
             Expr::Special(Special::ClusterRank) => Uniform::ClusterRank,
-            Expr::Unary(op, e) => {
-                let e = self.uniform(e);
-                let neg = *op == UnaryOp::Neg;
-                let node = |e| {
-                    if neg { Uniform::Neg(Box::new(e)) } else { Uniform::Not(Box::new(e)) }
-                };
-                self.fold(
-                    [e],
-                    |[v]| match neg {
-                        true => (v as i32).checked_neg().map(i64::from),
-                        false => Some((v == 0).into()),
-                    },
-                    |[e]| node(e),
-                )
-            }
+            Expr::Unary(op, e) => self.uniform_unary(*op, e),
             Expr::Cast(to, e) => {
                 let from = e.ty();
                 let e = self.uniform(e);
@@ -84,23 +70,7 @@ impl Lowering<'_, '_> {
                     }
                 }
             }
-            Expr::Binary(op, a, b) => {
-                let (op, wide) = (*op, a.ty() == Ty::U64);
-                let operands = [self.uniform(a), self.uniform(b)];
-                let compute = |[a, b]: [i64; 2]| match (op, wide) {
-                    (BinaryOp::Cmp(op), false) => Some(compare_one(op, a, b).into()),
-                    (BinaryOp::Cmp(op), true) => Some(compare_one(op, a as u64, b as u64).into()),
-                    (_, false) => int_one(op, a as i32, b as i32).ok().map(i64::from),
-                    (_, true) => wide_one(op, a as u64, b as u64).ok().map(|v| v as i64),
-                };
-                self.fold(operands, compute, |operands| {
-                    let operands = Box::new(operands);
-                    match wide {
-                        true => Uniform::U64(op, operands),
-                        false => Uniform::I32(op, operands),
-                    }
-                })
-            }
+            Expr::Binary(op, a, b) => self.uniform_binary(*op, a, b),
             Expr::Special(Special::ThreadX | Special::ThreadY)
             | Expr::F32(_)
             | Expr::F64(_)
@@ -113,6 +83,40 @@ impl Lowering<'_, '_> {
             | Expr::Pack(_)
             | Expr::Lane(..) => unreachable!("it differs between threads or is no index"),
         }
+    }
+
+    fn uniform_unary(&mut self, op: UnaryOp, e: &Expr) -> Uniform {
+        let e = self.uniform(e);
+        let neg = op == UnaryOp::Neg;
+        let node = |e| {
+            if neg { Uniform::Neg(Box::new(e)) } else { Uniform::Not(Box::new(e)) }
+        };
+        self.fold(
+            [e],
+            |[v]| match neg {
+                true => (v as i32).checked_neg().map(i64::from),
+                false => Some((v == 0).into()),
+            },
+            |[e]| node(e),
+        )
+    }
+
+    fn uniform_binary(&mut self, op: BinaryOp, a: &Expr, b: &Expr) -> Uniform {
+        let wide = a.ty() == Ty::U64;
+        let operands = [self.uniform(a), self.uniform(b)];
+        let compute = |[a, b]: [i64; 2]| match (op, wide) {
+            (BinaryOp::Cmp(op), false) => Some(compare_one(op, a, b).into()),
+            (BinaryOp::Cmp(op), true) => Some(compare_one(op, a as u64, b as u64).into()),
+            (_, false) => int_one(op, a as i32, b as i32).ok().map(i64::from),
+            (_, true) => wide_one(op, a as u64, b as u64).ok().map(|v| v as i64),
+        };
+        self.fold(operands, compute, |operands| {
+            let operands = Box::new(operands);
+            match wide {
+                true => Uniform::U64(op, operands),
+                false => Uniform::I32(op, operands),
+            }
+        })
     }
 
     /// An operation on uniforms, computed now where its operands are known. It costs one integer

@@ -1,5 +1,5 @@
 //! Words at which threads meet: the race detector of buffers that atomics work on, and of global memory
-//! where blocks speak to one another.
+//! where blocks synchronise.
 //!
 //! Two atomics do not race if each is in the other's scope; an ordinary access must be ordered with
 //! all others but reads. All accesses of a word are kept until an ordinary write comes after them.
@@ -9,6 +9,7 @@
 use super::clock::Clocks;
 use crate::race::model::{Timeline, WordEffect};
 use crate::race::release_sequence::ReleaseSequences;
+use crate::region::ElementId;
 use gemm_dsl::ir::Scope;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -136,7 +137,8 @@ impl AccessHistory {
         self.releases.clear();
     }
 
-    fn word(&mut self, (buffer, element): (usize, u32)) -> &mut WordHistory {
+    fn word(&mut self, at: ElementId) -> &mut WordHistory {
+        let ElementId { buffer, element } = at;
         let (page, at) = (element as usize / PAGE, element as usize % PAGE);
         if self.buffers.len() <= buffer {
             self.buffers.resize_with(buffer + 1, Vec::new);
@@ -164,7 +166,7 @@ impl AccessHistory {
     /// Checks and records an access.
     pub(crate) fn access(
         &mut self,
-        at: (usize, u32),
+        at: ElementId,
         access: &Access<'_>,
     ) -> Result<(), UnorderedAccess> {
         let word = self.word(at);
@@ -209,7 +211,8 @@ impl AccessHistory {
     }
 
     /// The agent that has written a word last, if one has.
-    pub(crate) fn writer(&self, (buffer, element): (usize, u32)) -> Option<Agent> {
+    pub(crate) fn writer(&self, at: ElementId) -> Option<Agent> {
+        let ElementId { buffer, element } = at;
         let page = self.buffers.get(buffer)?.get(element as usize / PAGE)?.as_ref()?;
         page[element as usize % PAGE].writer()
     }
@@ -236,7 +239,7 @@ impl Access<'_> {
         match agent.block == self.block {
             _ if self.exclusive && !is_own(agent) => false,
             true => self.clocks.ordered(self.thread, self.on, agent.number as usize, epoch),
-            false => self.clocks.knows(self.thread, self.on, (agent.block, agent.number), epoch),
+            false => self.clocks.knows(self.thread, self.on, agent.block, agent.number, epoch),
         }
     }
 

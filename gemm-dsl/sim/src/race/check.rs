@@ -33,7 +33,8 @@ pub(crate) struct Conflict {
 impl<'a> Check<'a> {
     #[inline]
     pub(crate) fn new(
-        (clocks, block): (&'a Clocks, u32),
+        clocks: &'a Clocks,
+        block: u32,
         warp: u32,
         on: Timeline,
         writes: bool,
@@ -43,13 +44,14 @@ impl<'a> Check<'a> {
     }
 
     /// What a copy writes that a lane of a warp issues and a barrier counts.
-    pub(crate) fn of_copy(
-        (clocks, block): (&'a Clocks, u32),
+    pub(crate) fn by_copy(
+        clocks: &'a Clocks,
+        block: u32,
         warp: u32,
         slot: usize,
         on: Timeline,
     ) -> Self {
-        Self { slot: Some(slot), ..Self::new((clocks, block), warp, on, true) }
+        Self { slot: Some(slot), ..Self::new(clocks, block, warp, on, true) }
     }
 
     /// Checks and records what a warp reads as one: all its lanes must come after the writes, and its first lane stands for
@@ -60,7 +62,7 @@ impl<'a> Check<'a> {
         at: usize,
         width: u32,
     ) -> Result<(), Conflict> {
-        let seen = self.clocks.seen_by_all(self.warp, self.on);
+        let seen = self.clocks.acquired_by_all(self.warp, self.on);
         for offset in 0..width {
             let word = shadow.words[at + offset as usize];
             if word.epoch == 0 || seen.is_some_and(|seen| seen.covers(word.agent, word.epoch)) {

@@ -11,55 +11,12 @@
 use crate::mask::WARP;
 use crate::race::model::{AcquireRule, AwaitRule, MeetRule, Model, Timeline, WAITS};
 use crate::race::vector_clock::{
-    AcquiredClock, BlockClocks, JoinedClock, ReleaseClock, VectorClock, raise,
+    AcquiredClock, BarrierClock, BlockClocks, JoinedClock, PendingRelease, ReleaseClock,
+    VectorClock, raise,
 };
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
-
-/// What threads that meet have brought, in the view of each proxy.
-#[derive(Debug, Default)]
-pub(crate) struct BarrierClock(Vec<JoinedClock>);
-
-impl BarrierClock {
-    /// The last epoch of an agent that those who brought it know to be over, in the view of statements.
-    pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
-        self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
-    }
-
-    /// Adds, in all views, that an epoch of an agent is over.
-    pub(crate) fn add(&mut self, agent: u32, epoch: u32) {
-        for sum in &mut self.0 {
-            let known = &mut sum.agents[agent as usize];
-            *known = (*known).max(epoch);
-        }
-    }
-}
-
-/// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
-#[derive(Debug)]
-pub(crate) struct PendingRelease {
-    /// In the view of each proxy what it had learnt, and of its own agents what it knew.
-    learnt: Vec<Rc<AcquiredClock>>,
-    own: Vec<Vec<(usize, u32)>>,
-    left: OnceCell<ReleaseClock>,
-}
-
-impl PendingRelease {
-    /// What a thread of block `block` leaves.
-    pub(crate) fn left(&self, block: u32) -> &ReleaseClock {
-        self.left.get_or_init(|| {
-            let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {
-                let JoinedClock { mut agents, blocks } = JoinedClock::of(known);
-                for &(agent, epoch) in own {
-                    agents[agent] = agents[agent].max(epoch);
-                }
-                blocks.with(block, VectorClock::new(agents))
-            });
-            ReleaseClock(views.collect())
-        })
-    }
-}
 
 /// The clocks of a block.
 pub(crate) struct Clocks {
@@ -67,7 +24,7 @@ pub(crate) struct Clocks {
     /// Threads, rounded up to whole warps: those that do not exist never do anything.
     threads: usize,
     /// What each thread has learnt: of each proxy's view, of each thread.
-    seen: Vec<Rc<AcquiredClock>>,
+    acquired: Vec<Rc<AcquiredClock>>,
     /// Each thread's own clock; epochs of accesses start at 1.
     own: Vec<u32>,
     /// Of each timeline and thread, the groups that are closed, and those that were when the thread's clock
@@ -89,7 +46,7 @@ impl Clocks {
         Self {
             model,
             threads,
-            seen: vec![nothing; model.proxies * threads],
+            acquired: vec![nothing; model.proxies * threads],
             own: vec![1; threads],
             closed: vec![0; agents],
             ticked: vec![0; agents],
@@ -157,7 +114,7 @@ impl Clocks {
         if agent == thread + self.timeline(agent) * self.threads {
             self.own_known(view, agent) >= epoch
         } else {
-            self.seen[view * self.threads + thread].here.covers(agent as u32, epoch)
+            self.acquired[view * self.threads + thread].here.covers(agent as u32, epoch)
         }
     }
 
@@ -166,12 +123,13 @@ impl Clocks {
         &self,
         thread: usize,
         on: Timeline,
-        (block, agent): (u32, u32),
+        block: u32,
+        agent: u32,
         epoch: u32,
     ) -> bool {
         let view = self.model.timelines[on.0].proxy;
-        let blocks = &self.seen[view * self.threads + thread].blocks;
-        blocks.get(block).is_some_and(|seen| seen.covers(agent, epoch))
+        let blocks = &self.acquired[view * self.threads + thread].blocks;
+        blocks.get(block).is_some_and(|acquired| acquired.covers(agent, epoch))
     }
 
     /// What all lanes of a warp have seen, in the view that a timeline has, and their clock, where these
@@ -181,7 +139,7 @@ impl Clocks {
         let view = self.model.timelines[on.0].proxy * self.threads;
         let first = warp as usize * WARP;
         let alike = self.alike[view / WARP + warp as usize];
-        alike.then(|| (&self.seen[view + first].here, self.own[first]))
+        alike.then(|| (&self.acquired[view + first].here, self.own[first]))
     }
 
     /// Threads that arrive add what they have done and know, and their clocks tick: what they do next
@@ -194,14 +152,14 @@ impl Clocks {
     }
 
     fn give_view(&self, view: usize, givers: Range<usize>, into: &mut BarrierClock) {
-        let seen = &self.seen[view * self.threads..][givers.clone()];
-        let (Some(first), agents) = (seen.first(), self.closed.len()) else { return };
+        let acquired = &self.acquired[view * self.threads..][givers.clone()];
+        let (Some(first), agents) = (acquired.first(), self.closed.len()) else { return };
         match into.0.get_mut(view) {
             Some(sum) => sum.add(first.here.agents(), &first.blocks),
-            None => into.0.push(JoinedClock::of(first)),
+            None => into.0.push(JoinedClock::new(first)),
         }
         let sum = &mut into.0[view];
-        for pair in seen.windows(2) {
+        for pair in acquired.windows(2) {
             if !Rc::ptr_eq(&pair[0], &pair[1]) {
                 sum.add(pair[1].here.agents(), &pair[1].blocks);
             }
@@ -230,10 +188,10 @@ impl Clocks {
     /// A thread learns what others have found out of its own timelines.
     fn learn(&mut self, view: usize, thread: usize) {
         let agents = self.closed.len();
-        let seen = &self.seen[view * self.threads + thread];
+        let acquired = &self.acquired[view * self.threads + thread];
         for agent in (thread..agents).step_by(self.threads) {
             let known = &mut self.known[view * agents + agent];
-            *known = (*known).max(seen.here.agents()[agent]);
+            *known = (*known).max(acquired.here.agents()[agent]);
         }
     }
 
@@ -270,7 +228,7 @@ impl Clocks {
                 continue;
             }
             let known = Rc::new(sum.known());
-            let of = &mut self.seen[view * self.threads..][..self.threads];
+            let of = &mut self.acquired[view * self.threads..][..self.threads];
             for taker in takers {
                 of[taker.clone()].iter_mut().for_each(|slot| *slot = Rc::clone(&known));
             }
@@ -328,16 +286,17 @@ impl Clocks {
 
     /// What a thread of block `block` leaves in a word: what it knows, and all that it has done.
     pub(crate) fn release(&mut self, block: u32, thread: usize) -> ReleaseClock {
-        let behind = self.behind(thread);
+        let pending_release = self.pending_release(thread);
         self.compare(thread..thread + 1);
-        behind.left(block).clone()
+        pending_release.left(block).clone()
     }
 
     /// What a thread may leave in words later: what it knows now, and all that it has done. Its clock ticks,
     /// so its warp is to be compared.
-    pub(crate) fn behind(&mut self, thread: usize) -> PendingRelease {
+    pub(crate) fn pending_release(&mut self, thread: usize) -> PendingRelease {
         let agents = self.closed.len();
-        let learnt = (0..self.model.proxies).map(|view| &self.seen[view * self.threads + thread]);
+        let learnt =
+            (0..self.model.proxies).map(|view| &self.acquired[view * self.threads + thread]);
         let own = (0..self.model.proxies).map(|view| {
             let own = self.model.timelines.iter().enumerate().map(|(t, track)| {
                 let agent = t * self.threads + thread;
@@ -349,15 +308,15 @@ impl Clocks {
             own.collect()
         });
         let (learnt, own) = (learnt.cloned().collect(), own.collect());
-        let behind = PendingRelease { learnt, own, left: OnceCell::new() };
+        let pending_release = PendingRelease { learnt, own, left: OnceCell::new() };
         self.tick(thread..thread + 1);
-        behind
+        pending_release
     }
 
     /// A thread of block `block` takes over what others have left.
     pub(crate) fn acquire(&mut self, block: u32, thread: usize, left: &ReleaseClock) {
         for &view in self.model.acquire.views {
-            let slot = &mut self.seen[view * self.threads + thread];
+            let slot = &mut self.acquired[view * self.threads + thread];
             let blocks = slot.blocks.and(&left.0[view]);
             if blocks.is(&slot.blocks) {
                 // It has found all that before.
@@ -375,13 +334,13 @@ impl Clocks {
 
     /// The last epoch of an agent that a thread has learnt to be over, in the view of statements.
     pub(crate) fn learnt(&self, thread: usize, agent: u32) -> u32 {
-        self.seen[thread].here.agents()[agent as usize]
+        self.acquired[thread].here.agents()[agent as usize]
     }
 
     /// What all lanes of a warp have seen, in the view that a timeline has, where that is the same in all.
-    pub(crate) fn seen_by_all(&self, warp: u32, on: Timeline) -> Option<&VectorClock> {
+    pub(crate) fn acquired_by_all(&self, warp: u32, on: Timeline) -> Option<&VectorClock> {
         let view = self.model.timelines[on.0].proxy * self.threads;
-        let lanes = &self.seen[view + warp as usize * WARP..][..WARP];
+        let lanes = &self.acquired[view + warp as usize * WARP..][..WARP];
         let alike = lanes.windows(2).all(|pair| Rc::ptr_eq(&pair[0], &pair[1]));
         lanes.first().filter(|_| alike).map(|known| &known.here)
     }
@@ -465,7 +424,7 @@ impl Clocks {
         let mut changed: Vec<[Rc<AcquiredClock>; 2]> = Vec::new();
         let mut warp = None;
         for thread in threads {
-            let slot = &mut self.seen[view * self.threads + thread];
+            let slot = &mut self.acquired[view * self.threads + thread];
             let now = match changed.iter().find(|[before, _]| Rc::ptr_eq(before, slot)) {
                 Some([_, now]) => Rc::clone(now),
                 None => {
@@ -488,10 +447,10 @@ impl Clocks {
         for view in 0..self.model.proxies {
             for warp in threads.start / WARP..threads.end.div_ceil(WARP) {
                 let lanes = warp * WARP..(warp + 1) * WARP;
-                let seen = self.seen[view * self.threads..][lanes.clone()].windows(2);
+                let acquired = self.acquired[view * self.threads..][lanes.clone()].windows(2);
                 let own = self.own[lanes].windows(2);
                 let warps = self.threads / WARP;
-                self.alike[view * warps + warp] = seen
+                self.alike[view * warps + warp] = acquired
                     .fold(true, |same, w| same & Rc::ptr_eq(&w[0], &w[1]))
                     && own.fold(true, |same, w| same & (w[0] == w[1]));
             }

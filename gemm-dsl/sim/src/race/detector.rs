@@ -3,12 +3,12 @@
 //!
 //! MemoryOrder is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
 //! after the other, or lanes together, orders nothing. Inside a block every word of shared memory
-//! and of the global buffers that the kernel writes has a shadow. Blocks that do not speak are not
+//! and of the global buffers that the kernel writes has a shadow. Blocks that do not synchronise are not
 //! ordered, and [`crate::race::grid`] finds what two of them touch; words at which threads meet are
 //! kept by [`crate::race::access_history`].
 
 use super::check::{Check, Conflict};
-use super::clock::{BarrierClock, Clocks};
+use super::clock::Clocks;
 use super::shadow::{PAGE, PagedShadow, Shadow};
 use crate::error::{EarlierAccess, FaultKind};
 use crate::launch::Launch;
@@ -18,9 +18,10 @@ use crate::observe::{AtomicRequest, BoxedTrap, Observer, Request, Sync, trap};
 use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess};
 use crate::race::grid;
 use crate::race::grid::GridRace;
-use crate::race::model::{BULK, MATRIX, Model, Timeline, model_of};
-use crate::race::release_sequence::BlockReleases;
-use crate::region::Region;
+use crate::race::model::{Model, TMA, Timeline, WGMMA, model_of};
+use crate::race::release_sequence::{AtomicAccess, BlockReleases};
+use crate::race::vector_clock::BarrierClock;
+use crate::region::{ElementId, Region};
 use gemm_dsl::ir::Space;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ use std::rc::Rc;
 pub(crate) enum InterBlock<'l> {
     /// Nothing orders the blocks.
     Isolated(&'l GridRace),
-    /// They speak to one another.
+    /// They synchronise.
     Synchronising(Rc<RefCell<AccessHistory>>),
 }
 
@@ -53,11 +54,11 @@ pub(crate) struct Race<'l> {
     /// The thread that has issued the last copy of each such barrier.
     issuers: Vec<u32>,
     /// What those who came to the barriers with a name have brought, in their rounds.
-    brought: HashMap<u32, BarrierClock>,
+    gathered: HashMap<u32, BarrierClock>,
     /// What its threads hand on to one another.
-    inside: BlockReleases,
+    block_releases: BlockReleases,
     /// Shared arrays that atomics work on.
-    words: AccessHistory,
+    history: AccessHistory,
     /// The shared memory of the block whose warp runs.
     pub(crate) shared: Shadow,
     global: PagedShadow,
@@ -81,9 +82,9 @@ impl<'l> Race<'l> {
             block: 0,
             clocks,
             issuers: vec![0; mbarriers as usize],
-            brought: HashMap::new(),
-            inside: BlockReleases::default(),
-            words: AccessHistory::default(),
+            gathered: HashMap::new(),
+            block_releases: BlockReleases::default(),
+            history: AccessHistory::default(),
             shared: Shadow::new(rows),
             global: PagedShadow::new(rows),
         }
@@ -100,13 +101,14 @@ impl<'l> Race<'l> {
     }
 
     /// A thread that has written an element of a shared array last, if one has.
-    pub(crate) fn writer(&self, buffer: usize, element: u32) -> Option<EarlierAccess> {
+    pub(crate) fn writer(&self, at: ElementId) -> Option<EarlierAccess> {
+        let ElementId { buffer, element } = at;
         if self.code.atomics[buffer] {
-            let agent = self.words.writer((buffer, element))?;
+            let agent = self.history.writer(at)?;
             return Some(self.earlier(agent, true));
         }
-        let at = self.launch.regions[buffer].shadow + element;
-        let word = self.shared.words.get(at as usize)?;
+        let word = self.launch.regions[buffer].shadow + element;
+        let word = self.shared.words.get(word as usize)?;
         let agent = Agent { block: self.block, number: word.agent };
         (word.epoch > 0).then(|| self.earlier(agent, true))
     }
@@ -114,7 +116,7 @@ impl<'l> Race<'l> {
     /// The thread that made an access, and on which timeline.
     fn thread_of(&self, agent: Agent) -> (u32, Timeline) {
         let (number, timeline) = self.clocks.thread_of(agent.number);
-        let issuer = self.issuers.get(number as usize).filter(|_| timeline == BULK);
+        let issuer = self.issuers.get(number as usize).filter(|_| timeline == TMA);
         (issuer.copied().unwrap_or(number), timeline)
     }
 
@@ -131,13 +133,14 @@ impl<'l> Race<'l> {
 
     #[cold]
     fn report(&self, request: &Request<'_>, word: u32, conflict: &Conflict) -> BoxedTrap {
-        self.told((request.region, request.warp), request.kind.writes(), word, conflict)
+        self.race_trap(request.region, request.warp, request.kind.writes(), word, conflict)
     }
 
     #[cold]
-    fn told(
+    fn race_trap(
         &self,
-        (region, warp): (&Region, u32),
+        region: &Region,
+        warp: u32,
         writes: bool,
         word: u32,
         conflict: &Conflict,
@@ -147,7 +150,7 @@ impl<'l> Race<'l> {
         let earlier = self.earlier(agent, wrote);
         let (thread, timeline) = self.thread_of(agent);
         // What a barrier counts nobody waits for as its own.
-        let is_own = timeline != BULK;
+        let is_own = timeline != TMA;
         let in_flight = self.model.timelines[timeline.0].grouped
             && agent.block == self.block
             && !(is_own && self.clocks.has_awaited(agent.number, epoch));
@@ -165,31 +168,32 @@ impl<'l> Race<'l> {
     }
 
     /// A lane of a warp has a copy write elements of a shared array, which a barrier counts.
-    pub(crate) fn bulk_write(
+    pub(crate) fn tma_write(
         &mut self,
-        (warp, lane): (u32, usize),
+        warp: u32,
+        lane: usize,
         region: &Region,
         elements: Range<u32>,
         slot: usize,
     ) -> Result<(), BoxedTrap> {
         self.issuers[slot] = warp * WARP as u32 + lane as u32;
-        let check = Check::of_copy((&self.clocks, self.block), warp, slot, BULK);
+        let check = Check::by_copy(&self.clocks, self.block, warp, slot, TMA);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
         let found = check.access(&mut self.shared, at as usize, width, 1 << lane);
-        found.map_err(|conflict| self.told((region, warp), true, elements.start, &conflict))
+        found.map_err(|conflict| self.race_trap(region, warp, true, elements.start, &conflict))
     }
 
     /// A matrix instruction of a warp reads elements of a shared array.
-    pub(crate) fn matrix_read(
+    pub(crate) fn wgmma_read(
         &mut self,
         warp: u32,
         region: &Region,
         elements: Range<u32>,
     ) -> Result<(), BoxedTrap> {
-        let check = Check::new((&self.clocks, self.block), warp, MATRIX, false);
+        let check = Check::new(&self.clocks, self.block, warp, WGMMA, false);
         let (at, width) = (region.shadow + elements.start, elements.end - elements.start);
         let found = check.read_as_one(&mut self.shared, at as usize, width);
-        found.map_err(|conflict| self.told((region, warp), false, elements.start, &conflict))
+        found.map_err(|conflict| self.race_trap(region, warp, false, elements.start, &conflict))
     }
 
     /// Threads execute a fence of proxies.
@@ -198,36 +202,36 @@ impl<'l> Race<'l> {
     }
 
     /// A warp closes a group of matrix instructions.
-    pub(crate) fn close_matrix(&mut self, warp: u32) {
-        self.clocks.close(warp as usize * WARP, MATRIX);
+    pub(crate) fn close_wgmma(&mut self, warp: u32) {
+        self.clocks.close(warp as usize * WARP, WGMMA);
     }
 
     /// A warp waits for its matrix instructions, but so many of the newest groups.
-    pub(crate) fn await_matrix(&mut self, warp: u32, pending: u32) {
-        self.clocks.wait_together(&self.model.matrix, warp, pending);
+    pub(crate) fn await_wgmma(&mut self, warp: u32, pending: u32) {
+        self.clocks.wait_together(&self.model.wgmma, warp, pending);
     }
 
     /// Accesses of words at which threads meet: lane by lane, in the order of the request.
     fn meeting(&mut self, request: &Request<'_>) -> Result<(), BoxedTrap> {
-        let found = match self.speaking(request.buffer) {
-            Some(words) => self.meet_in(&mut words.borrow_mut(), request),
+        let found = match self.synchronising(request.buffer) {
+            Some(history) => self.meet_in(&mut history.borrow_mut(), request),
             None => {
-                let mut words = std::mem::take(&mut self.words);
-                let found = self.meet_in(&mut words, request);
-                self.words = words;
+                let mut history = std::mem::take(&mut self.history);
+                let found = self.meet_in(&mut history, request);
+                self.history = history;
                 found
             }
         };
         found.map_err(|(word, conflict)| self.report(request, word, &conflict))
     }
 
-    /// The words of a global buffer, where blocks speak to one another.
-    fn speaking(&self, buffer: usize) -> Option<Rc<RefCell<AccessHistory>>> {
+    /// The words of a global buffer, where blocks synchronise.
+    fn synchronising(&self, buffer: usize) -> Option<Rc<RefCell<AccessHistory>>> {
         match &self.between {
-            InterBlock::Synchronising(words)
+            InterBlock::Synchronising(history)
                 if self.launch.regions[buffer].space == Space::Global =>
             {
-                Some(Rc::clone(words))
+                Some(Rc::clone(history))
             }
             _ => None,
         }
@@ -235,22 +239,25 @@ impl<'l> Race<'l> {
 
     /// What atomics take over from their words and leave in them.
     fn synchronise(&mut self, atomics: &AtomicRequest<'_>) {
-        let speaking = self.speaking(atomics.buffer);
-        let mut speaking = speaking.as_ref().map(|words| words.borrow_mut());
-        let words = speaking.as_deref_mut().unwrap_or(&mut self.words);
+        let synchronising = self.synchronising(atomics.buffer);
+        let mut synchronising = synchronising.as_ref().map(|history| history.borrow_mut());
+        let history = synchronising.as_deref_mut().unwrap_or(&mut self.history);
         for lane in turns(atomics.mask, atomics.reversed) {
-            let at = (atomics.buffer, atomics.elements[lane]);
-            let thread = atomics.warp as usize * WARP + lane;
-            let by = (&mut self.clocks, self.block, thread);
-            let wrote = atomics.wrote >> lane & 1 == 1;
-            let atomic = (atomics.order, atomics.scope, wrote);
-            words.releases.synchronise(at, by, atomic, &mut self.inside);
+            let atomic = AtomicAccess {
+                at: ElementId { buffer: atomics.buffer, element: atomics.elements[lane] },
+                block: self.block,
+                thread: atomics.warp as usize * WARP + lane,
+                order: atomics.order,
+                scope: atomics.scope,
+                wrote: atomics.wrote >> lane & 1 == 1,
+            };
+            history.releases.synchronise(&atomic, &mut self.clocks, &mut self.block_releases);
         }
     }
 
     fn meet_in(
         &self,
-        words: &mut AccessHistory,
+        history: &mut AccessHistory,
         request: &Request<'_>,
     ) -> Result<(), (u32, Conflict)> {
         let first = request.warp as usize * WARP;
@@ -259,10 +266,11 @@ impl<'l> Race<'l> {
         for &(word, lanes) in request.groups.as_slice() {
             let order = || turns(lanes, request.reversed);
             for (offset, lane) in (0..request.width).flat_map(|o| order().map(move |l| (o, l))) {
-                let (at, thread) = ((request.buffer, word + offset), first + lane);
+                let at = ElementId { buffer: request.buffer, element: word + offset };
+                let thread = first + lane;
                 let (on, touch) = (request.kind.timeline(), request.kind.touch());
                 let access = Access { clocks, block, thread, on, touch, exclusive };
-                let earlier = words.access(at, &access);
+                let earlier = history.access(at, &access);
                 earlier
                     .map_err(|earlier| (word, Conflict { lane: lane as u32, offset, earlier }))?;
             }
@@ -273,7 +281,7 @@ impl<'l> Race<'l> {
 
 impl Request<'_> {
     fn check<'a>(&self, clocks: &'a Clocks, block: u32) -> Check<'a> {
-        Check::new((clocks, block), self.warp, self.kind.timeline(), self.kind.writes())
+        Check::new(clocks, block, self.warp, self.kind.timeline(), self.kind.writes())
     }
 }
 
@@ -281,10 +289,10 @@ impl Observer for Race<'_> {
     fn begin(&mut self, cluster: u32) {
         self.block = cluster;
         self.clocks = Clocks::new(self.model, self.threads);
-        self.brought.clear();
-        let speaking = self.code.atomics.contains(&true);
-        self.inside.begin(if speaking { self.clocks.all().len() } else { 0 });
-        self.words.clear();
+        self.gathered.clear();
+        let synchronising = self.code.atomics.contains(&true);
+        self.block_releases.begin(if synchronising { self.clocks.all().len() } else { 0 });
+        self.history.clear();
         self.shared.reset(self.pages());
         self.global.reset();
     }
@@ -342,18 +350,18 @@ impl Observer for Race<'_> {
             }
             Sync::Warp(warp) => self.clocks.meet(threads(warp)),
             Sync::Arrive { barrier, warp } => {
-                let brought = self.brought.entry(barrier).or_default();
-                self.clocks.give(threads(warp), brought);
+                let gathered = self.gathered.entry(barrier).or_default();
+                self.clocks.give(threads(warp), gathered);
             }
             Sync::Complete { barrier, warps } => {
-                let brought = self.brought.remove(&barrier).unwrap_or_default();
+                let gathered = self.gathered.remove(&barrier).unwrap_or_default();
                 let takers: Vec<_> = warps.iter().map(|&warp| threads(warp)).collect();
-                self.clocks.take(&self.model.barrier, &takers, brought);
+                self.clocks.take(&self.model.barrier, &takers, gathered);
             }
             Sync::Atomic(atomics) => self.synchronise(atomics),
             Sync::Fence { warp, mask, scope } => {
                 let threads = lanes_of(mask).map(|l| lane(warp, l));
-                self.inside.fence(&mut self.clocks, self.block, threads, scope);
+                self.block_releases.fence(&mut self.clocks, self.block, threads, scope);
             }
             Sync::Commit { warp, mask } => {
                 for thread in lanes_of(mask).map(|l| lane(warp, l)) {

@@ -4,7 +4,7 @@
 //! write and the lowest write of another block, the lowest and the highest read. Whether two of them
 //! conflict is then the same on every run; which do, [`crate::schedule::grid`] finds out with one at a time.
 //!
-//! Blocks of a cluster can speak to one another: what they touch is ordered by the clocks, and none is another one here.
+//! Blocks of a cluster can synchronise: what they touch is ordered by the clocks, and none is another one here.
 
 use crate::mask::WARP;
 use crate::race::model::{MODEL, Timeline};

@@ -8,15 +8,20 @@
 //!   current one or the one before, whenever the wait is executed: so a phase is over only when all are known to have
 //!   waited who wait for the one before.
 
-use super::clock::{BarrierClock, Clocks};
+use super::clock::Clocks;
 use crate::error::MbarrierFault;
-use crate::race::model::{BULK, Model, ORDINARY};
+use crate::race::model::{Model, ORDINARY, TMA};
+use crate::race::vector_clock::BarrierClock;
 use gemm_dsl::ir::Mbarrier;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// A thread, at an epoch of its own.
-type Moment = (u32, u32);
+/// An epoch of an agent.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    agent: u32,
+    epoch: u32,
+}
 
 /// One barrier.
 #[derive(Debug, Default)]
@@ -50,7 +55,11 @@ struct RemoteArrival {
 }
 
 /// A thread that has issued a copy, or has arrived, and the number of the statement.
-pub(crate) type Issuer = (u32, u32);
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Issuer {
+    pub(crate) thread: u32,
+    pub(crate) stmt: u32,
+}
 
 /// That a thread has made it a barrier.
 #[derive(Debug)]
@@ -98,12 +107,12 @@ impl Hash for Mbarriers {
 type Checked<T = ()> = Result<T, MbarrierFault>;
 
 fn now(clocks: &Clocks, thread: usize) -> Moment {
-    (clocks.agent(thread, ORDINARY), clocks.epoch(thread, ORDINARY))
+    Moment { agent: clocks.agent(thread, ORDINARY), epoch: clocks.epoch(thread, ORDINARY) }
 }
 
 /// Whether a moment comes before what a thread does by its own statements.
-fn is_known(clocks: &Clocks, thread: usize, (agent, epoch): Moment) -> bool {
-    clocks.ordered(thread, ORDINARY, agent as usize, epoch)
+fn is_known(clocks: &Clocks, thread: usize, moment: Moment) -> bool {
+    clocks.ordered(thread, ORDINARY, moment.agent as usize, moment.epoch)
 }
 
 impl Mbarriers {
@@ -118,7 +127,8 @@ impl Mbarriers {
     pub(crate) fn make(
         &mut self,
         clocks: &Clocks,
-        (slot, thread): (usize, usize),
+        slot: usize,
+        thread: usize,
         expected: u32,
     ) -> Checked {
         let object = &mut self.objects[slot];
@@ -134,15 +144,11 @@ impl Mbarriers {
     pub(crate) fn show(&mut self, clocks: &Clocks, thread: usize) {
         let now = now(clocks, thread);
         let made = self.objects.iter_mut().filter_map(|object| object.made.as_mut());
-        made.filter(|made| made.by.0 == now.0).for_each(|made| made.shown.push(now));
+        made.filter(|made| made.by.agent == now.agent).for_each(|made| made.shown.push(now));
     }
 
     /// A barrier of which a thread knows that it is one.
-    fn made(
-        &mut self,
-        clocks: &Clocks,
-        (slot, thread): (usize, usize),
-    ) -> Checked<&mut MbarrierState> {
+    fn made(&mut self, clocks: &Clocks, slot: usize, thread: usize) -> Checked<&mut MbarrierState> {
         let object = &mut self.objects[slot];
         match &object.made {
             None => Err(MbarrierFault::NotMade),
@@ -152,29 +158,31 @@ impl Mbarriers {
     }
 
     /// Fails where a fence of who has made a barrier has not shown it, as a thread would know.
-    fn shown(&self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Checked {
+    fn shown(&self, clocks: &Clocks, slot: usize, thread: usize) -> Checked {
         let is_shown = self.objects[slot].made.as_ref().is_some_and(|made| {
-            let (agent, epoch) = made.by;
-            clocks.ordered(thread, BULK, agent as usize, epoch)
+            let Moment { agent, epoch } = made.by;
+            clocks.ordered(thread, TMA, agent as usize, epoch)
                 || made.shown.iter().any(|&then| is_known(clocks, thread, then))
         });
         if is_shown { Ok(()) } else { Err(MbarrierFault::NotShown) }
     }
 
     /// How many phases of a barrier a thread knows to be over.
-    fn known(clocks: &Clocks, (slot, thread): (usize, usize)) -> u32 {
-        clocks.learnt(thread, clocks.agent(slot, BULK))
+    fn known(clocks: &Clocks, slot: usize, thread: usize) -> u32 {
+        clocks.learnt(thread, clocks.agent(slot, TMA))
     }
 
     /// A thread arrives.
     pub(crate) fn arrive(
         &mut self,
         clocks: &mut Clocks,
-        (slot, thread): (usize, usize),
-        Arrival { bytes, relaxed }: Arrival,
+        slot: usize,
+        thread: usize,
+        arrival: Arrival,
     ) -> Checked {
-        let object = self.made(clocks, (slot, thread))?;
-        if Self::known(clocks, (slot, thread)) != object.phase {
+        let Arrival { bytes, relaxed } = arrival;
+        let object = self.made(clocks, slot, thread)?;
+        if Self::known(clocks, slot, thread) != object.phase {
             return Err(MbarrierFault::TooEarly { phase: object.phase });
         }
         let most = i64::from(Mbarrier::MOST);
@@ -197,30 +205,32 @@ impl Mbarriers {
     pub(crate) fn arrive_from_other(
         &mut self,
         clocks: &mut Clocks,
-        (slot, thread): (usize, usize),
-        (stmt, relaxed): (u32, bool),
+        slot: usize,
+        thread: usize,
+        stmt: u32,
+        relaxed: bool,
     ) -> Checked {
-        self.made(clocks, (slot, thread))?;
-        self.shown(clocks, (slot, thread))?;
+        self.made(clocks, slot, thread)?;
+        self.shown(clocks, slot, thread)?;
         let object = &mut self.objects[slot];
         let last = RemoteArrival {
             then: now(clocks, thread),
             phase: object.phase + 1,
-            issuer: (thread as u32, stmt),
+            issuer: Issuer { thread: thread as u32, stmt },
         };
-        match object.from_others.iter_mut().find(|other| other.then.0 == last.then.0) {
+        match object.from_others.iter_mut().find(|other| other.then.agent == last.then.agent) {
             Some(other) => *other = last,
             None => object.from_others.push(last),
         }
-        self.arrive(clocks, (slot, thread), Arrival { bytes: 0, relaxed })
+        self.arrive(clocks, slot, thread, Arrival { bytes: 0, relaxed })
     }
 
     /// Fails where a copy that a thread is about to issue may not count at a barrier.
-    pub(crate) fn may_copy(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) -> Checked {
-        self.made(clocks, (slot, thread))?;
-        self.shown(clocks, (slot, thread))?;
+    pub(crate) fn may_copy(&mut self, clocks: &Clocks, slot: usize, thread: usize) -> Checked {
+        self.made(clocks, slot, thread)?;
+        self.shown(clocks, slot, thread)?;
         let phase = self.objects[slot].phase;
-        match Self::known(clocks, (slot, thread)) == phase {
+        match Self::known(clocks, slot, thread) == phase {
             true => Ok(()),
             false => Err(MbarrierFault::TooEarly { phase }),
         }
@@ -228,12 +238,12 @@ impl Mbarriers {
 
     /// A copy that a thread issues counts at a barrier of another block, whose threads learn by it which phases the thread came
     /// after.
-    pub(crate) fn carry(&mut self, clocks: &Clocks, (slot, thread): (usize, usize)) {
+    pub(crate) fn carry(&mut self, clocks: &Clocks, slot: usize, thread: usize) {
         let over = (0..self.objects.len()).map(|of| {
-            let agent = clocks.agent(of, BULK);
-            (agent, clocks.learnt(thread, agent))
+            let agent = clocks.agent(of, TMA);
+            Moment { agent, epoch: clocks.learnt(thread, agent) }
         });
-        let over: Vec<Moment> = over.filter(|(_, epoch)| *epoch > 0).collect();
+        let over: Vec<Moment> = over.filter(|moment| moment.epoch > 0).collect();
         self.objects[slot].carried.extend(over);
     }
 
@@ -241,7 +251,8 @@ impl Mbarriers {
     pub(crate) fn count(
         &mut self,
         clocks: &mut Clocks,
-        (slot, issuer): (usize, Issuer),
+        slot: usize,
+        issuer: Issuer,
         bytes: u64,
     ) -> Checked {
         let object = &mut self.objects[slot];
@@ -262,18 +273,18 @@ impl Mbarriers {
             return Ok(());
         };
         let arrived = &object.arrived;
-        if !object.waited.iter().all(|&(agent, epoch)| arrived.covers(agent, epoch)) {
+        if !object.waited.iter().all(|then| arrived.covers(then.agent, then.epoch)) {
             return Err(MbarrierFault::NotObserved { phase: object.phase });
         }
         object.waited.clear();
         object.complete = std::mem::take(&mut object.arrived);
         object.pending = made.expected;
         object.phase += 1;
-        object.complete.add(clocks.agent(slot, BULK), object.phase);
-        for (agent, epoch) in object.carried.drain(..) {
+        object.complete.add(clocks.agent(slot, TMA), object.phase);
+        for Moment { agent, epoch } in object.carried.drain(..) {
             object.complete.add(agent, epoch);
         }
-        clocks.close(slot, BULK);
+        clocks.close(slot, TMA);
         self.completed += 1;
         Ok(())
     }
@@ -282,14 +293,15 @@ impl Mbarriers {
     pub(crate) fn lacking(
         &mut self,
         clocks: &Clocks,
-        (slot, thread): (usize, usize),
+        slot: usize,
+        thread: usize,
         parity: u64,
     ) -> Checked<bool> {
         if parity > 1 {
             return Err(MbarrierFault::NoParity { parity: parity as i64 });
         }
-        let object = self.made(clocks, (slot, thread))?;
-        let known = Self::known(clocks, (slot, thread));
+        let object = self.made(clocks, slot, thread)?;
+        let known = Self::known(clocks, slot, thread);
         // Counted from 1: phase 0 is the first, and before it there is one that is over.
         let meant = known + u32::from(u64::from(known % 2) == parity);
         if object.phase > meant {
@@ -307,7 +319,10 @@ impl Mbarriers {
         threads: impl Iterator<Item = usize> + Clone,
     ) {
         let object = &mut self.objects[slot];
-        object.waited.extend(threads.clone().map(|thread| clocks.waits(&model.waits, thread)));
+        object.waited.extend(threads.clone().map(|thread| {
+            let (agent, epoch) = clocks.waits(&model.waits, thread);
+            Moment { agent, epoch }
+        }));
         clocks.find(&model.phase, threads, &object.complete);
     }
 
@@ -322,12 +337,12 @@ impl Mbarriers {
         objects.find_map(|(slot, object)| {
             let threads = || threads_of(slot);
             let copy = object.copied.filter(|&(phase, _)| {
-                !threads().any(|thread| Self::known(clocks, (slot, thread)) >= phase)
+                !threads().any(|thread| Self::known(clocks, slot, thread) >= phase)
             });
             // Who has waited for the phase knows of an arrival, or who comes after it anyhow.
             let arrival = object.from_others.iter().find(|other| {
                 !threads().any(|thread| {
-                    Self::known(clocks, (slot, thread)) >= other.phase
+                    Self::known(clocks, slot, thread) >= other.phase
                         || is_known(clocks, thread, other.then)
                 })
             });

@@ -79,7 +79,7 @@ pub(crate) struct Model {
     /// done, and copies that they are over.
     pub(crate) phase: AcquireRule,
     /// A wait of a warp for its matrix instructions, for all groups but the newest.
-    pub(crate) matrix: AwaitRule,
+    pub(crate) wgmma: AwaitRule,
     /// A thread's wait at a barrier in shared memory, as others know of it.
     pub(crate) waits: AwaitRule,
 }
@@ -91,9 +91,9 @@ pub(crate) const COPIES: Timeline = Timeline(1);
 
 /// The copies of boxes whose bytes count at a barrier in shared memory. They are the barrier's and not a thread's: their
 /// number is the barrier's, and their group its phase.
-pub(crate) const BULK: Timeline = Timeline(2);
+pub(crate) const TMA: Timeline = Timeline(2);
 /// What matrix instructions of a warp read in shared memory: the first lane's.
-pub(crate) const MATRIX: Timeline = Timeline(3);
+pub(crate) const WGMMA: Timeline = Timeline(3);
 
 /// That a thread has waited at a barrier in shared memory: no access, but others must know of it.
 pub(crate) const WAITS: Timeline = Timeline(4);
@@ -121,7 +121,7 @@ pub(crate) static MODEL: Model = Model {
     acquire: AcquireRule { views: &[0] },
     fence: MeetRule { views: &[0], across: true },
     phase: AcquireRule { views: &[0] },
-    matrix: AwaitRule { over: &[], views: &[0] },
+    wgmma: AwaitRule { over: &[], views: &[0] },
     waits: AwaitRule { over: &[], views: &[0] },
 };
 
@@ -143,7 +143,7 @@ pub(crate) static ASYNCHRONOUS: Model = Model {
     fence: MeetRule { views: BOTH, across: true },
     // That an asynchronous operation is over is known in both views.
     phase: AcquireRule { views: BOTH },
-    matrix: AwaitRule { over: &[MATRIX], views: BOTH },
+    wgmma: AwaitRule { over: &[WGMMA], views: BOTH },
     waits: AwaitRule { over: &[WAITS], views: BOTH },
 };
 

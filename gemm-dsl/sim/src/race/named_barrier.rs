@@ -18,7 +18,7 @@ struct WarpArrival {
 struct NamedBarrier {
     /// The threads that take part.
     expected: u32,
-    came: Vec<WarpArrival>,
+    arrivals: Vec<WarpArrival>,
     /// Those of them that wait.
     waiting: Vec<u32>,
     /// Who came to the round before.
@@ -34,7 +34,7 @@ impl Hash for NamedBarriers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for (barrier, round) in &self.0 {
             (barrier, round.expected, &round.waiting).hash(state);
-            round.came.iter().for_each(|arrival| arrival.warp.hash(state));
+            round.arrivals.iter().for_each(|arrival| arrival.warp.hash(state));
         }
     }
 }
@@ -49,22 +49,23 @@ impl NamedBarriers {
 
     /// A warp comes to a barrier of so many threads. Whether it may must not depend on who runs when:
     /// that all have come to the round before has to be known to it.
-    pub(crate) fn come(
+    pub(crate) fn arrive(
         &mut self,
         clocks: &Clocks,
         barrier: u32,
-        (warp, wait): (u32, bool),
         threads: u32,
+        warp: u32,
+        wait: bool,
     ) -> Result<(), TooEarly> {
         let round = self.0.entry(barrier).or_default();
-        if round.came.iter().any(|a| a.warp == warp)
+        if round.arrivals.iter().any(|a| a.warp == warp)
             || !round.before.iter().all(|before| before.is_known(clocks, warp))
         {
             return Err(TooEarly);
         }
         let first = warp as usize * WARP;
         let epochs = std::array::from_fn(|lane| clocks.epoch(first + lane, ORDINARY));
-        round.came.push(WarpArrival { warp, epochs });
+        round.arrivals.push(WarpArrival { warp, epochs });
         round.expected = threads;
         round.waiting.extend(wait.then_some(warp));
         Ok(())
@@ -73,7 +74,7 @@ impl NamedBarriers {
     /// Ends the round of a barrier if all have come: the warps that have waited.
     pub(crate) fn complete(&mut self, barrier: u32) -> Option<Vec<u32>> {
         let round = self.0.get_mut(&barrier).filter(|r| r.arrived() >= r.expected)?;
-        round.before = std::mem::take(&mut round.came);
+        round.before = std::mem::take(&mut round.arrivals);
         Some(std::mem::take(&mut round.waiting))
     }
 
@@ -86,7 +87,7 @@ impl NamedBarriers {
 impl NamedBarrier {
     /// A warp counts as a whole one, whatever it lacks.
     fn arrived(&self) -> u32 {
-        (self.came.len() * WARP) as u32
+        (self.arrivals.len() * WARP) as u32
     }
 }
 
@@ -95,11 +96,11 @@ impl WarpArrival {
     /// of any.
     fn is_known(&self, clocks: &Clocks, warp: u32) -> bool {
         let first = |warp: u32| warp as usize * WARP;
-        let came = self.epochs.iter().enumerate();
-        let mut came = came.map(|(lane, &epoch)| {
+        let arrivals = self.epochs.iter().enumerate();
+        let mut arrivals = arrivals.map(|(lane, &epoch)| {
             (clocks.agent(first(self.warp) + lane, ORDINARY) as usize, epoch)
         });
-        came.any(|(agent, epoch)| {
+        arrivals.any(|(agent, epoch)| {
             let mut lanes = first(warp)..first(warp) + WARP;
             lanes.any(|thread| clocks.ordered(thread, ORDINARY, agent, epoch))
         })

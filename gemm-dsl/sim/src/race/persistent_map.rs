@@ -1,6 +1,6 @@
 //! A map by numbers that shares what it has in common with those that it was made from.
 //!
-//! Each block that speaks to others knows almost what the one before it knew. A Patricia trie: of two
+//! Each block that synchronises with others knows almost what the one before it knew. A Patricia trie: of two
 //! maps, what is the same stays one and is not looked at again, so that joining them takes the time of
 //! their differences.
 

@@ -7,8 +7,10 @@
 //! What was left for all threads of the launch is kept with the word; what only those of a block may
 //! find is kept with the block, and goes when that has ended.
 
-use super::clock::{Clocks, PendingRelease};
+use super::clock::Clocks;
+use crate::race::vector_clock::PendingRelease;
 use crate::race::vector_clock::ReleaseClock;
+use crate::region::ElementId;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 use std::collections::HashMap;
 
@@ -25,13 +27,13 @@ struct ReleaseSequence {
 
 /// Those of words on which there were atomics, by the number of their buffer and element.
 #[derive(Debug, Default)]
-pub(crate) struct ReleaseSequences(HashMap<(usize, u32), ReleaseSequence>);
+pub(crate) struct ReleaseSequences(HashMap<ElementId, ReleaseSequence>);
 
 /// What the threads of a block hand on to one another, and what their fences stand for.
 #[derive(Debug, Default)]
 pub(crate) struct BlockReleases {
     /// What was left in a word by threads of the block, and how often its chain was broken until then.
-    left: HashMap<(usize, u32), (u32, ReleaseClock)>,
+    left: HashMap<ElementId, (u32, ReleaseClock)>,
     fenced: Vec<ThreadFences>,
 }
 
@@ -43,6 +45,17 @@ struct ThreadFences {
     left: [Option<PendingRelease>; 2],
     /// What the atomics before the next fence have found, for those fences to take over.
     found: [Option<ReleaseClock>; 2],
+}
+
+/// An atomic of a thread on an element.
+pub(crate) struct AtomicAccess {
+    pub(crate) at: ElementId,
+    pub(crate) block: u32,
+    pub(crate) thread: usize,
+    pub(crate) order: MemoryOrder,
+    pub(crate) scope: Scope,
+    /// Whether it has written: one that compares may not.
+    pub(crate) wrote: bool,
 }
 
 /// Whether an order takes over what others have left.
@@ -63,16 +76,16 @@ impl ReleaseSequences {
     /// A thread's atomic on a word takes over what its order says, and leaves it where it has written.
     pub(crate) fn synchronise(
         &mut self,
-        at: (usize, u32),
-        (clocks, block, thread): (&mut Clocks, u32, usize),
-        (order, scope, wrote): (MemoryOrder, Scope, bool),
-        inside: &mut BlockReleases,
+        atomic: &AtomicAccess,
+        clocks: &mut Clocks,
+        block_releases: &mut BlockReleases,
     ) {
+        let AtomicAccess { at, block, thread, order, scope, wrote } = *atomic;
         let word = self.0.entry(at).or_default();
-        let fenced = &mut inside.fenced[thread];
+        let fenced = &mut block_releases.fenced[thread];
         let device = scope == Scope::Device;
         let continues = word.last.is_none_or(|(of, s)| of == block || device && s == Scope::Device);
-        let own = inside.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
+        let own = block_releases.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
         let own = own.map(|(_, left)| left);
         let global = word.left.as_ref().filter(|_| device);
         if let Some(found) = ReleaseClock::and(own, global).filter(|_| continues) {
@@ -102,15 +115,15 @@ impl ReleaseSequences {
         if releases(order) {
             leave(&clocks.release(block, thread), device);
         }
-        for (i, behind) in fenced.left.iter().enumerate() {
-            if let Some(behind) = behind {
-                leave(behind.left(block), device && i == 1);
+        for (i, pending_release) in fenced.left.iter().enumerate() {
+            if let Some(pending_release) = pending_release {
+                leave(pending_release.left(block), device && i == 1);
             }
         }
         if more.is_some() {
-            let own = inside.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
+            let own = block_releases.left.get(&at).filter(|(breaks, _)| *breaks == word.breaks);
             let own = ReleaseClock::and(own.map(|(_, left)| left), more.as_ref());
-            own.into_iter().for_each(|own| _ = inside.left.insert(at, (word.breaks, own)));
+            own.into_iter().for_each(|own| _ = block_releases.left.insert(at, (word.breaks, own)));
         }
     }
 }
@@ -140,7 +153,7 @@ impl BlockReleases {
             if let Some(found) = fenced.found[device].take() {
                 clocks.acquire(block, thread, &found);
             }
-            fenced.left[device] = Some(clocks.behind(thread));
+            fenced.left[device] = Some(clocks.pending_release(thread));
             last = Some(thread);
         }
         last.into_iter().for_each(|thread| clocks.compare(thread..thread + 1));

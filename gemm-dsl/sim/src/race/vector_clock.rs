@@ -2,6 +2,8 @@
 
 use crate::mask::WARP;
 use crate::race::persistent_map::{Join, PersistentMap};
+use std::cell::OnceCell;
+use std::rc::Rc;
 
 /// What is known of the agents of a block.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +96,7 @@ pub(crate) struct JoinedClock {
 }
 
 impl JoinedClock {
-    pub(crate) fn of(known: &AcquiredClock) -> Self {
+    pub(crate) fn new(known: &AcquiredClock) -> Self {
         Self { agents: known.here.agents.to_vec(), blocks: known.blocks.clone() }
     }
 
@@ -122,5 +124,49 @@ impl ReleaseClock {
     pub(crate) fn and(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
         let (Some(a), Some(b)) = (a, b) else { return a.or(b).cloned() };
         Some(Self(a.0.iter().zip(&b.0).map(|(a, b)| a.and(b)).collect()))
+    }
+}
+
+/// What threads that meet have brought, in the view of each proxy.
+#[derive(Debug, Default)]
+pub(crate) struct BarrierClock(pub(crate) Vec<JoinedClock>);
+
+impl BarrierClock {
+    /// The last epoch of an agent that those who brought it know to be over, in the view of statements.
+    pub(crate) fn covers(&self, agent: u32, epoch: u32) -> bool {
+        self.0.first().is_some_and(|sum| sum.agents[agent as usize] >= epoch)
+    }
+
+    /// Adds, in all views, that an epoch of an agent is over.
+    pub(crate) fn add(&mut self, agent: u32, epoch: u32) {
+        for sum in &mut self.0 {
+            let known = &mut sum.agents[agent as usize];
+            *known = (*known).max(epoch);
+        }
+    }
+}
+
+/// What a thread may leave for others, as long as nobody asks: most of it is what others know too.
+#[derive(Debug)]
+pub(crate) struct PendingRelease {
+    /// In the view of each proxy what it had learnt, and of its own agents what it knew.
+    pub(crate) learnt: Vec<Rc<AcquiredClock>>,
+    pub(crate) own: Vec<Vec<(usize, u32)>>,
+    pub(crate) left: OnceCell<ReleaseClock>,
+}
+
+impl PendingRelease {
+    /// What a thread of block `block` leaves.
+    pub(crate) fn left(&self, block: u32) -> &ReleaseClock {
+        self.left.get_or_init(|| {
+            let views = self.learnt.iter().zip(&self.own).map(|(known, own)| {
+                let JoinedClock { mut agents, blocks } = JoinedClock::new(known);
+                for &(agent, epoch) in own {
+                    agents[agent] = agents[agent].max(epoch);
+                }
+                blocks.with(block, VectorClock::new(agents))
+            });
+            ReleaseClock(views.collect())
+        })
     }
 }

@@ -121,22 +121,22 @@ impl Counts {
         let own = &self.0[count];
         match own.predicated {
             Some(by) => self.warps(by, executions),
-            None => self.of(own, executions.of(own.site)[0], executions),
+            None => self.in_rounds(own, executions.at_site(own.site)[0], executions),
         }
     }
 
     /// How often lanes do.
     pub(super) fn lanes(&self, count: CountId, executions: &Executions) -> Parts {
         let own = &self.0[count];
-        self.of(own, executions.of(own.site)[1], executions)
+        self.in_rounds(own, executions.at_site(own.site)[1], executions)
     }
 
     /// Of so many executions in all rounds and copies those of one copy, in the rounds that a count is of.
-    fn of(&self, own: &Count, executions: u64, counted: &Executions) -> Parts {
+    fn in_rounds(&self, own: &Count, executions: u64, counted: &Executions) -> Parts {
         let all = Parts::whole(executions).share(1, own.copies);
         let Some(rounds) = own.rounds else { return all };
         let begun = self.warps(rounds.begun, counted).0 / Parts::ONE;
-        let gone = u128::from(counted.of(rounds.body)[0]);
+        let gone = u128::from(counted.at_site(rounds.body)[0]);
         // As if every warp went round equally often.
         let trips = gone.checked_div(begun).map_or(0, |trips| trips as u64);
         match (gone, trips) {

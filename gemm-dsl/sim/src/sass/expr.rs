@@ -3,9 +3,10 @@
 use super::Compiler;
 use super::cost::{self, SassClass, SassCost};
 use super::operation::{Operation, Special, Width};
-use crate::lower::code::{
-    Apply, Choice, Convert, Datum, Index, Lane, Number, Pred, Slot, SlotKind, Uniform, Vector, Wide,
+use crate::lower::code::expr::{
+    Apply, Choice, Convert, Datum, Index, Lane, Number, Pred, Uniform, Vector, Wide,
 };
+use crate::lower::code::{Slot, SlotKind};
 use crate::region::{THREAD_X, THREAD_Y};
 use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::{Arith, BinaryOp};

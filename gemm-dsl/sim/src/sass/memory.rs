@@ -8,7 +8,8 @@ use super::cost::{self, SassClass, SassCost};
 use super::operation::{Key, Operation};
 use super::values::sum_cost;
 use crate::counters::access_fate::AccessFate;
-use crate::lower::code::{Memory, Slot, SlotKind, Uniform};
+use crate::lower::code::expr::Uniform;
+use crate::lower::code::{Memory, Slot, SlotKind};
 use crate::sass::polynomial::{Polynomial, ValueId};
 use gemm_dsl::ir::Space;
 use std::ops::Range;
@@ -81,7 +82,7 @@ impl Compiler<'_, '_> {
             form.terms.iter().flat_map(|(of, _)| of.iter().copied()).collect();
         let cost = if depth > 0 {
             // A pointer that moves from round to round; or, from what was loaded or chosen there, an address of its own.
-            let fixed = self.address(space, region, &Polynomial::of(fixed));
+            let fixed = self.address(space, region, &Polynomial::from_terms(fixed));
             operands = varying.iter().flat_map(|(of, _)| of.iter().copied()).collect();
             operands.push(fixed);
             let moves = varying.iter().all(|(of, _)| {

@@ -33,9 +33,9 @@ pub(super) fn merge(
     }
     for ((_, region, _, terms), mut run) in runs {
         let size = i64::from(launch.regions[region as usize].elem.size());
-        let multiple = values.multiple(&Polynomial::of(terms)) as i64 * size;
+        let multiple = values.multiple(&Polynomial::from_terms(terms)) as i64 * size;
         for bytes in [16, 8].into_iter().filter(|bytes| multiple % bytes == 0) {
-            merge_in(&mut values, &loads, &mut run, (bytes / size, bytes as u32), &mut fates);
+            merge_in(&mut values, &loads, &mut run, bytes / size, bytes as u32, &mut fates);
         }
     }
     for (load, role) in loads.iter().zip(fates) {
@@ -50,7 +50,8 @@ fn merge_in(
     values: &mut Values,
     loads: &[Load],
     run: &mut Vec<(i64, usize)>,
-    (elements, bytes): (i64, u32),
+    elements: i64,
+    bytes: u32,
     fates: &mut [AccessFate],
 ) {
     let mut windows: BTreeMap<i64, Vec<(i64, usize)>> = BTreeMap::new();

@@ -95,7 +95,7 @@ impl Polynomial {
     }
 
     /// Those values, as a sum without a constant.
-    pub(super) fn of(terms: Vec<Term>) -> Self {
+    pub(super) fn from_terms(terms: Vec<Term>) -> Self {
         Self { terms, constant: 0 }
     }
 

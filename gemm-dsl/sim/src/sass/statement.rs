@@ -3,8 +3,10 @@
 use super::Compiler;
 use super::cost::{self, SassClass, SassCost};
 use super::operation::Operation;
+use crate::lower::code::expr::Index;
 use crate::lower::code::{
-    Fragment, Index, MbarrierOp, Memory, Mma, Op, Slot, SlotKind, StoredValue, WgmmaSyncOp,
+    AsyncCopy, Atomic, Fragment, LoadMatrix, Mbarrier, MbarrierOp, Memory, Mma, Op, Pointer, Slot,
+    SlotKind, StoredValue, TensorCopy, Wgmma, WgmmaSyncOp,
 };
 use crate::sass::polynomial::ValueId;
 use gemm_dsl::ir::Scope;
@@ -91,144 +93,29 @@ impl Compiler<'_, '_> {
                 let id = self.element(memory);
                 self.point(pointer.first, pointer.index.as_ref(), id);
             }
-            Op::Advance(advance) => {
-                let (pointer, by) = &**advance;
-                let by = self.index(by);
-                let at = self.pointer(pointer.first, pointer.index.as_ref());
-                let before = self.read(Slot { kind: SlotKind::Wide, at });
-                let form = self.values.form(before).add(&self.values.form(by), 1);
-                let id = self.values.sum(form, true);
-                self.set(SlotKind::Wide, at, id);
-            }
-            Op::StoreRegister(store) => {
-                let value = self.stored_value(&store.1);
-                if let Some(slots) = self.slots_of(&store.0) {
-                    if let [slot] = slots[..] {
-                        self.scope.slots.set(slot, value);
-                        return;
-                    }
-                    for (at, slot) in slots.into_iter().enumerate() {
-                        let part = self.part(value, at as u32, SassCost::FREE);
-                        self.scope.slots.set(slot, part);
-                    }
-                    return;
-                }
-                self.lost(&store.0);
-                self.root(SassCost::others(1), [value]);
-            }
+            Op::Advance(advance) => self.advance(&advance.0, &advance.1),
+            Op::StoreRegister(store) => self.store_register(&store.0, &store.1),
             Op::Store(store) => {
                 let (memory, value) = &**store;
                 let value = self.stored_value(value);
                 self.store(memory, value);
             }
-            Op::AsyncCopy(copy) => {
-                let places = [self.place(&copy.target), self.place(&copy.source)];
-                let mut cost = SassCost::one(SassClass::Copy);
-                if let Some((guard, or_zero)) = &copy.guard {
-                    let guard = self.pred(guard);
-                    self.roots.push(guard);
-                    // How many bytes are read is chosen.
-                    cost = cost.beside(u32::from(*or_zero));
-                }
-                self.root(cost, places);
-                if !std::mem::replace(&mut self.scope.copied, true) {
-                    let loads = SassCost {
-                        class: SassClass::SharedLoad,
-                        count: cost::BEFORE_COPIES,
-                        others: 0,
-                    };
-                    self.root(loads, []);
-                }
-                self.accesses.written(copy.target.region);
-            }
-            Op::LoadMatrix(load) => {
-                let place = self.place(&load.from);
-                self.scope.copied = false;
-                let id = self.values.fresh(vec![place], SassCost::one(SassClass::MatrixLoad));
-                self.roots.push(id);
-                self.fill(&load.to, load.count.into(), id);
-            }
+            Op::AsyncCopy(copy) => self.async_copy(copy),
+            Op::LoadMatrix(load) => self.load_matrix(load),
             Op::Mma(mma) => self.multiply(mma),
-            Op::Atomic(atomic) => {
-                let value = self.stored_value(&atomic.value);
-                let place = self.place(&atomic.target);
-                let id = self.values.fresh(vec![value, place], SassCost::one(SassClass::Atomic));
-                self.roots.push(id);
-                if let Some(slot) = atomic.old {
-                    self.set(SlotKind::Lane, slot, id);
-                }
-                self.accesses.written(atomic.target.region);
+            Op::Atomic(atomic) => self.atomic(atomic),
+            Op::Barrier(_)
+            | Op::Named { .. }
+            | Op::Fence(_)
+            | Op::Commit
+            | Op::Wait(_)
+            | Op::ProxyFence(_)
+            | Op::WgmmaSync(_) => {
+                self.root(synchronisation(op), []);
             }
-            Op::Barrier(scope) => {
-                let cost = match scope {
-                    Scope::Block => SassCost::one(SassClass::Barrier),
-                    // `WARPSYNC`
-                    Scope::Warp => SassCost::others(1),
-                    // `UCGABAR_ARV`, `UCGABAR_WAIT`
-                    Scope::Cluster | Scope::Device => SassCost::others(2),
-                };
-                self.root(cost, []);
-            }
-            Op::Named { .. } => {
-                self.root(SassCost::one(SassClass::Barrier), []);
-            }
-            Op::Fence(scope) => {
-                // `MEMBAR`, `ERRBAR`, `CGAERRBAR`, and `CCTL` of the device's.
-                self.root(SassCost::others(if *scope == Scope::Block { 1 } else { 4 }), []);
-            }
-            // `LDGDEPBAR`
-            Op::Commit => self.root(SassCost::others(1), []),
-            // `DEPBAR`
-            Op::Wait(_) => {
-                self.root(SassCost::others(1), []);
-            }
-            Op::Mbarrier(barrier) => {
-                let at = self.index(&barrier.at.index);
-                let cost = match &barrier.op {
-                    MbarrierOp::Init(_) => 2,
-                    MbarrierOp::Arrive(bytes) => {
-                        let bytes = bytes.as_ref().map(|bytes| self.index(bytes));
-                        self.roots.extend(bytes);
-                        2
-                    }
-                    MbarrierOp::ArriveRemote(block, _) => {
-                        let block = self.index(block);
-                        self.roots.push(block);
-                        4
-                    }
-                    MbarrierOp::Wait(parity) => {
-                        let parity = self.index(parity);
-                        self.roots.push(parity);
-                        4
-                    }
-                };
-                self.root(SassCost::others(cost), [at]);
-            }
-            // `MEMBAR` and `FENCE`.
-            Op::ProxyFence(_) => self.root(SassCost::others(2), []),
-            Op::TensorCopy(copy) => {
-                let mut operands: Vec<ValueId> = copy.at.iter().map(|at| self.index(at)).collect();
-                operands.push(self.place(&copy.to));
-                operands.push(self.index(&copy.barrier.index));
-                self.root(SassCost::one(SassClass::BoxCopy).beside(9), operands);
-                self.accesses.written(copy.to.region);
-            }
-            Op::Wgmma(wgmma) => {
-                let operands = [self.place(&wgmma.a.first), self.place(&wgmma.b.first)];
-                let accumulate = self.pred(&wgmma.accumulate);
-                self.roots.push(accumulate);
-                self.root(SassCost::one(SassClass::Hgmma).beside(6), operands);
-                let sums = self.values.fresh(operands.into(), SassCost::FREE);
-                self.fill(&wgmma.d, wgmma.columns / 2, sums);
-            }
-            Op::WgmmaSync(op) => {
-                let cost = match **op {
-                    WgmmaSyncOp::Fence(_) => 2,
-                    WgmmaSyncOp::Commit => 0,
-                    WgmmaSyncOp::Wait { .. } | WgmmaSyncOp::Limit(_) => 1,
-                };
-                self.root(SassCost::others(cost), []);
-            }
+            Op::Mbarrier(barrier) => self.mbarrier(barrier),
+            Op::TensorCopy(copy) => self.tensor_copy(copy),
+            Op::Wgmma(wgmma) => self.wgmma(wgmma),
             Op::If(..)
             | Op::Else(_)
             | Op::End
@@ -237,6 +124,116 @@ impl Compiler<'_, '_> {
             | Op::Unless(..)
             | Op::Jump(_) => {}
         }
+    }
+
+    /// Writes elements of a register array.
+    fn store_register(&mut self, memory: &Memory, value: &StoredValue) {
+        let value = self.stored_value(value);
+        if let Some(slots) = self.slots_of(memory) {
+            if let [slot] = slots[..] {
+                self.scope.slots.set(slot, value);
+                return;
+            }
+            for (at, slot) in slots.into_iter().enumerate() {
+                let part = self.part(value, at as u32, SassCost::FREE);
+                self.scope.slots.set(slot, part);
+            }
+            return;
+        }
+        self.lost(memory);
+        self.root(SassCost::others(1), [value]);
+    }
+
+    /// Issues an asynchronous copy.
+    fn async_copy(&mut self, copy: &AsyncCopy) {
+        let places = [self.place(&copy.target), self.place(&copy.source)];
+        let mut cost = SassCost::one(SassClass::Copy);
+        if let Some((guard, or_zero)) = &copy.guard {
+            let guard = self.pred(guard);
+            self.roots.push(guard);
+            // How many bytes are read is chosen.
+            cost = cost.beside(u32::from(*or_zero));
+        }
+        self.root(cost, places);
+        if !std::mem::replace(&mut self.scope.copied, true) {
+            let loads =
+                SassCost { class: SassClass::SharedLoad, count: cost::BEFORE_COPIES, others: 0 };
+            self.root(loads, []);
+        }
+        self.accesses.written(copy.target.region);
+    }
+
+    /// Executes an atomic.
+    fn atomic(&mut self, atomic: &Atomic) {
+        let value = self.stored_value(&atomic.value);
+        let place = self.place(&atomic.target);
+        let id = self.values.fresh(vec![value, place], SassCost::one(SassClass::Atomic));
+        self.roots.push(id);
+        if let Some(slot) = atomic.old {
+            self.set(SlotKind::Lane, slot, id);
+        }
+        self.accesses.written(atomic.target.region);
+    }
+
+    /// Executes an operation of a barrier in shared memory.
+    fn mbarrier(&mut self, barrier: &Mbarrier) {
+        let at = self.index(&barrier.at.index);
+        let cost = match &barrier.op {
+            MbarrierOp::Init(_) => 2,
+            MbarrierOp::Arrive(bytes) => {
+                let bytes = bytes.as_ref().map(|bytes| self.index(bytes));
+                self.roots.extend(bytes);
+                2
+            }
+            MbarrierOp::ArriveRemote(block, _) => {
+                let block = self.index(block);
+                self.roots.push(block);
+                4
+            }
+            MbarrierOp::Wait(parity) => {
+                let parity = self.index(parity);
+                self.roots.push(parity);
+                4
+            }
+        };
+        self.root(SassCost::others(cost), [at]);
+    }
+
+    /// Issues the copy of a box.
+    fn tensor_copy(&mut self, copy: &TensorCopy) {
+        let mut operands: Vec<ValueId> = copy.at.iter().map(|at| self.index(at)).collect();
+        operands.push(self.place(&copy.to));
+        operands.push(self.index(&copy.barrier.index));
+        self.root(SassCost::one(SassClass::BoxCopy).beside(9), operands);
+        self.accesses.written(copy.to.region);
+    }
+
+    /// Executes a matrix instruction of a warpgroup.
+    fn wgmma(&mut self, wgmma: &Wgmma) {
+        let operands = [self.place(&wgmma.a.first), self.place(&wgmma.b.first)];
+        let accumulate = self.pred(&wgmma.accumulate);
+        self.roots.push(accumulate);
+        self.root(SassCost::one(SassClass::Hgmma).beside(6), operands);
+        let sums = self.values.fresh(operands.into(), SassCost::FREE);
+        self.fill(&wgmma.d, wgmma.columns / 2, sums);
+    }
+
+    /// Moves a pointer forward.
+    fn advance(&mut self, pointer: &Pointer, by: &Index) {
+        let by = self.index(by);
+        let at = self.pointer(pointer.first, pointer.index.as_ref());
+        let before = self.read(Slot { kind: SlotKind::Wide, at });
+        let form = self.values.form(before).add(&self.values.form(by), 1);
+        let id = self.values.sum(form, true);
+        self.set(SlotKind::Wide, at, id);
+    }
+
+    fn load_matrix(&mut self, load: &LoadMatrix) {
+        let place = self.place(&load.from);
+        self.scope.copied = false;
+        let id = self.values.fresh(vec![place], SassCost::one(SassClass::MatrixLoad));
+        self.roots.push(id);
+        self.fill(&load.to, load.count.into(), id);
     }
 
     fn multiply(&mut self, mma: &Mma) {
@@ -298,5 +295,28 @@ impl Compiler<'_, '_> {
     fn element(&mut self, memory: &Memory) -> ValueId {
         let form = self.form_of(memory);
         self.values.sum(form, true)
+    }
+}
+
+/// What it costs to synchronise threads, or to wait for copies.
+fn synchronisation(op: &Op) -> SassCost {
+    match op {
+        Op::Barrier(Scope::Block) | Op::Named { .. } => SassCost::one(SassClass::Barrier),
+        // `WARPSYNC`
+        Op::Barrier(Scope::Warp) => SassCost::others(1),
+        // `UCGABAR_ARV`, `UCGABAR_WAIT`
+        Op::Barrier(Scope::Cluster | Scope::Device) => SassCost::others(2),
+        // `MEMBAR`, `ERRBAR`, `CGAERRBAR`, and `CCTL` of the device's.
+        Op::Fence(scope) => SassCost::others(if *scope == Scope::Block { 1 } else { 4 }),
+        // `LDGDEPBAR`, `DEPBAR`
+        Op::Commit | Op::Wait(_) => SassCost::others(1),
+        // `MEMBAR` and `FENCE`.
+        Op::ProxyFence(_) => SassCost::others(2),
+        Op::WgmmaSync(op) => SassCost::others(match **op {
+            WgmmaSyncOp::Fence(_) => 2,
+            WgmmaSyncOp::Commit => 0,
+            WgmmaSyncOp::Wait { .. } | WgmmaSyncOp::Limit(_) => 1,
+        }),
+        _ => unreachable!("{op:?} does not synchronise"),
     }
 }

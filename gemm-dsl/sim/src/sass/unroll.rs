@@ -184,7 +184,7 @@ impl Compiler<'_, '_> {
             !matches!(
                 instr.op,
                 Op::If(..) | Op::Else(_) | Op::Unless(..) | Op::Jump(_) | Op::Test(..) | Op::Loop
-            ) && !instr.op.speaks()
+            ) && !instr.op.is_traced()
         });
         match of.unroll {
             Unroll::By(by) if is_simple && MARKED.contains(&by) => {

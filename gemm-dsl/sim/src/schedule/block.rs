@@ -77,7 +77,7 @@ pub(crate) struct Block<'l> {
     number: u32,
     warps: Vec<Warp>,
     states: Vec<WarpState>,
-    named: NamedBarriers,
+    named_barriers: NamedBarriers,
     /// The meetings at the last look at all warps, and what they may come back to.
     met: u64,
     livelock: LivelockDetector,
@@ -101,7 +101,7 @@ impl<'l> Block<'l> {
             number: 0,
             warps: (0..warps).map(|number| Warp::new(number, Registers::new(code.slots))).collect(),
             states: Vec::new(),
-            named: NamedBarriers::default(),
+            named_barriers: NamedBarriers::default(),
             met: 0,
             livelock: LivelockDetector::default(),
             in_vain: None,
@@ -143,7 +143,7 @@ impl<'l> Block<'l> {
         self.rounds = 0;
         self.states.clear();
         self.states.resize(self.warps.len(), WarpState::Ready);
-        self.named.clear();
+        self.named_barriers.clear();
         (self.met, self.livelock, self.in_vain) = (0, LivelockDetector::default(), None);
     }
 
@@ -199,7 +199,7 @@ impl<'l> Block<'l> {
                     Progress::Cluster(stmt) => WarpState::Cluster(stmt),
                     Progress::Named { barrier, threads, wait, stmt } => {
                         let of_block = i as u32 / self.machine.launch.warps() * NAMES;
-                        let state = self.arrive(i, (of_block + barrier, threads), wait, stmt);
+                        let state = self.arrive(i, of_block + barrier, threads, wait, stmt);
                         let state = state.map_err(SimError::Fault)?;
                         // One that need not wait hands over in some turns, and goes on in others: so what
                         // follows there comes before what others do, and behind it.
@@ -230,19 +230,20 @@ impl<'l> Block<'l> {
     fn arrive(
         &mut self,
         i: usize,
-        (barrier, threads): (u32, u32),
+        barrier: u32,
+        threads: u32,
         wait: bool,
         stmt: u32,
     ) -> Result<WarpState, Box<Fault>> {
         let warp = i as u32;
         let clocks = &self.machine.observers.race.clocks;
-        if let Err(TooEarly) = self.named.come(clocks, barrier, (warp, wait), threads) {
+        if let Err(TooEarly) = self.named_barriers.arrive(clocks, barrier, threads, warp, wait) {
             let kind = FaultKind::NamedBarrierTooEarly { barrier: barrier % NAMES };
             return Err(self.fault(warp * WARP as u32, stmt, kind));
         }
         self.machine.meetings += 1;
         self.machine.observers.sync(Sync::Arrive { barrier, warp });
-        let Some(waited) = self.named.complete(barrier) else {
+        let Some(waited) = self.named_barriers.complete(barrier) else {
             return Ok(if wait { WarpState::Named { barrier, stmt } } else { WarpState::Ready });
         };
         self.machine.observers.sync(Sync::Complete { barrier, warps: &waited });
@@ -254,7 +255,7 @@ impl<'l> Block<'l> {
 
     /// Whether the block, or cluster, goes on, when every warp has come to where it must wait.
     fn settle(&mut self) -> Result<BlockProgress, Box<Fault>> {
-        if self.machine.meetings >= PATIENCE && self.goes_round() {
+        if self.machine.meetings >= PATIENCE && self.is_livelocked() {
             self.in_vain = Some(self.machine.changes());
             return Ok(BlockProgress::Stuck);
         }
@@ -333,7 +334,7 @@ impl<'l> Block<'l> {
 
     /// Whether all warps are where they have been, and met in between, but no memory has changed. A warp
     /// that meets nobody is looked at by itself.
-    fn goes_round(&mut self) -> bool {
+    fn is_livelocked(&mut self) -> bool {
         self.machine.careful = true;
         let met = std::mem::replace(&mut self.met, self.machine.meetings);
         if met == self.met || !self.livelock.is_quiet(self.machine.changes()) {
@@ -344,7 +345,7 @@ impl<'l> Block<'l> {
         for (warp, now) in self.warps.iter().zip(&self.states) {
             (discriminant(now), warp.brief(code)).hash(&mut brief);
         }
-        self.named.hash(&mut brief);
+        self.named_barriers.hash(&mut brief);
         self.machine.mbarriers.hash(&mut brief);
         let warps = &self.warps;
         let whole = || {

@@ -1,4 +1,4 @@
-//! Execution of blocks that speak to one another: in several orders, whose results must agree.
+//! Execution of blocks that synchronise: in several orders, whose results must agree.
 //!
 //! Which blocks run at the same time, and which first, is the machine's choice. So a kernel with
 //! atomics on global memory is run as if one block fitted the machine, in ascending, descending and
@@ -31,7 +31,7 @@ pub(crate) enum BlockOrder {
     Interleaved,
 }
 
-/// The orders in which blocks that speak to one another run.
+/// The orders in which blocks that synchronise run.
 pub(crate) const BLOCK_ORDERS: [BlockOrder; 5] = [
     BlockOrder::Ascending,
     BlockOrder::Descending,
@@ -87,8 +87,8 @@ pub(crate) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
-    let _alone = LaunchLock::wait(launch, code)?;
-    let before = Snapshot::of(launch, code);
+    let _lock = LaunchLock::acquire(launch, code)?;
+    let before = Snapshot::take(launch, code);
     let budget = Budget::new(options.instructions);
     let more = more(launch.blocks() as usize).iter().copied().map(BlockOrder::Shuffled);
     let orders = BLOCK_ORDERS.into_iter().chain(more);
@@ -111,7 +111,7 @@ pub(crate) fn run(
         })?;
         let written = |region: usize, element: usize| execution.written[region][element];
         let Some((results, _)) = &first else {
-            first = Some((Snapshot::of(launch, code), profile));
+            first = Some((Snapshot::take(launch, code), profile));
             before.restore(written);
             continue;
         };
@@ -147,12 +147,12 @@ struct Execution<'e, 'l> {
 
 impl<'l> Execution<'_, 'l> {
     fn run(&mut self, order: BlockOrder) -> Result<Profile, SimError> {
-        let words = Rc::new(RefCell::new(AccessHistory::default()));
+        let history = Rc::new(RefCell::new(AccessHistory::default()));
         let count = self.launch.blocks();
         let fitting = count.min(if order == BlockOrder::Interleaved { RESIDENT } else { 1 });
         let (mut fitting, mut to_come) = (fitting as usize, count - fitting);
         let resident = std::iter::repeat_with(|| {
-            let between = InterBlock::Synchronising(Rc::clone(&words));
+            let between = InterBlock::Synchronising(Rc::clone(&history));
             let mut block = Block::new(self.launch, self.code, between, self.budget);
             block.take(order.turns());
             block
@@ -196,7 +196,7 @@ impl<'l> Execution<'_, 'l> {
             }
         }
         for (region, written) in self.written.iter_mut().enumerate() {
-            words.borrow().written(region, |element| written[element as usize] = true);
+            history.borrow().written(region, |element| written[element as usize] = true);
         }
         let mut profile = Profile::default();
         resident.into_iter().for_each(|block| profile += &block.finish());

@@ -1,4 +1,4 @@
-//! Execution of blocks that do not speak to one another: in parallel. Those of a cluster do; they run as one.
+//! Execution of blocks that do not synchronise with one another: in parallel. Those of a cluster do; they run as one.
 //!
 //! What is told must not depend on timing. Blocks of which none touches what another one writes do what
 //! each would do alone; so which of them is the first with a fault does not. As soon as two conflict, what
@@ -25,7 +25,7 @@ pub(crate) fn run(
     code: &Code<'_>,
     options: &Options<'_>,
 ) -> Result<Profile, SimError> {
-    let before = Snapshot::of(launch, code);
+    let before = Snapshot::take(launch, code);
     let (found, touched) = attempt(launch, code, options, rayon::current_num_threads());
     if touched.conflict().is_none() {
         return found;

@@ -1,4 +1,4 @@
-//! A block whose threads ask one another by atomics, and that no other block speaks to: it is run in
+//! A block whose threads ask one another by atomics, and with which no other block synchronises: it is run in
 //! several turns, whose results must agree.
 
 use crate::counters::Profile;
@@ -9,6 +9,7 @@ use crate::exec::undo_log::UndoLog;
 use crate::launch::Launch;
 use crate::lower::code::Code;
 use crate::race::detector::InterBlock;
+use crate::region::ElementId;
 use crate::schedule::block::Block;
 use gemm_dsl::ir::Space;
 
@@ -52,13 +53,13 @@ impl<'l> IsolatedBlocks<'l> {
             again.run(number).map_err(|error| error.in_turns(turns.name()))?;
             undo_log = again.machine.undo_log.take().unwrap_or_default();
             let is_result = |region: usize| !self.launch.kernel.buffers[region].unordered;
-            if let Some(((region, element), bits)) =
+            if let Some((ElementId { buffer, element }, bits)) =
                 undo_log.differing(regions, &results, is_result)
             {
                 return Err(SimError::TurnDependent {
                     kernel: self.launch.kernel.name.clone(),
                     block: self.launch.block(self.launch.of_cluster(number, 0)),
-                    place: Box::new(regions[region].element(element)),
+                    place: Box::new(regions[buffer].element(element)),
                     turns: turns.name(),
                     bits,
                 });

@@ -1,6 +1,6 @@
 //! Launches that must have what they write to themselves.
 //!
-//! One whose blocks speak to one another is run in several orders, and each begins with what the launch
+//! One whose blocks synchronise is run in several orders, and each begins with what the launch
 //! was given: another launch that does so must not write the same memory, or read what this one writes,
 //! until it is done. Such launches wait for one another. Each runs on one thread and waits for nothing
 //! while it is on, so that all come to their turn.
@@ -32,7 +32,7 @@ impl MemoryUse {
 static IN_USE: Mutex<(Vec<MemoryUse>, u64)> = Mutex::new((Vec::new(), 0));
 static FREED: Condvar = Condvar::new();
 
-fn held() -> MutexGuard<'static, (Vec<MemoryUse>, u64)> {
+fn in_use() -> MutexGuard<'static, (Vec<MemoryUse>, u64)> {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -44,8 +44,8 @@ pub(crate) struct LaunchLock {
 impl LaunchLock {
     /// Waits until no other such launch uses the buffers. Fails where that would be for ever: this thread
     /// is in the midst of one that does.
-    pub(crate) fn wait(launch: &Launch<'_>, code: &Code<'_>) -> Result<Self, SimError> {
-        let mut all = held();
+    pub(crate) fn acquire(launch: &Launch<'_>, code: &Code<'_>) -> Result<Self, SimError> {
+        let mut all = in_use();
         let number = all.1;
         all.1 += 1;
         let by = thread::current().id();
@@ -79,7 +79,7 @@ impl LaunchLock {
 
 impl Drop for LaunchLock {
     fn drop(&mut self) {
-        held().0.retain(|other| other.launch != self.launch);
+        in_use().0.retain(|other| other.launch != self.launch);
         FREED.notify_all();
     }
 }

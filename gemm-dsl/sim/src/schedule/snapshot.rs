@@ -19,7 +19,7 @@ pub(crate) struct Snapshot<'l>(Vec<BufferCopy<'l>>);
 
 impl<'l> Snapshot<'l> {
     /// What the buffers that the kernel writes hold now.
-    pub(crate) fn of(launch: &'l Launch<'_>, code: &Code<'_>) -> Self {
+    pub(crate) fn take(launch: &'l Launch<'_>, code: &Code<'_>) -> Self {
         let regions = launch.regions.iter().enumerate().filter(|&(i, _)| code.stored[i]);
         let kept = regions.filter_map(|(region, r)| {
             let memory = r.memory.as_ref()?;

@@ -3,6 +3,7 @@
 use crate::race::access_history::{Access, AccessHistory, Agent, UnorderedAccess};
 use crate::race::clock::Clocks;
 use crate::race::model::{MODEL, ORDINARY, WordEffect};
+use crate::region::ElementId;
 use gemm_dsl::ir::Scope;
 
 /// Threads of a block that access one word.
@@ -25,16 +26,17 @@ impl Rig {
             touch,
             exclusive: false,
         };
-        self.words.access((0, 0), &access)
+        self.words.access(ELEMENT, &access)
     }
 }
 
+const ELEMENT: ElementId = ElementId { buffer: 0, element: 0 };
 const ATOMIC: WordEffect = WordEffect::Atomic(Scope::Block);
 
 #[test]
 fn who_has_written_last_is_not_the_first_of_them() {
     let mut rig = Rig::new();
-    let writer = |rig: &Rig| rig.words.writer((0, 0)).map(|agent| agent.number);
+    let writer = |rig: &Rig| rig.words.writer(ELEMENT).map(|agent| agent.number);
     assert_eq!(writer(&rig), None);
     for (thread, touch, last) in [
         (7, WordEffect::Read, None),
@@ -91,5 +93,5 @@ fn what_was_found_before_is_not_taken_over_again() {
     let more = a.release(0, 3);
     b.acquire(1, 8, &more);
     assert!(b.common(0, ORDINARY).is_none());
-    assert!(b.knows(8, ORDINARY, (0, 3), 3) && !b.knows(7, ORDINARY, (0, 3), 2));
+    assert!(b.knows(8, ORDINARY, 0, 3, 3) && !b.knows(7, ORDINARY, 0, 3, 2));
 }

@@ -6,14 +6,14 @@ use gemm_dsl::ir::Stmt;
 
 /// Blocks of a thread, or of more, that do so to one array; with an atomic on another one, or without.
 fn blocks(
-    speaks: bool,
+    synchronising: bool,
     (threads, count): (u32, u64),
     body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId),
 ) -> Team {
     let mut t = team(threads, count);
     let (word, x) = (t.array("word", &[0]), t.array("x", &[0; 64]));
     let out = t.array("out", &[0; 64]);
-    if speaks {
+    if synchronising {
         in_block(&mut t.k, 0, |k| {
             k.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
         });
@@ -35,9 +35,9 @@ fn between(t: Team) -> (u32, u32, bool) {
 
 #[test]
 fn who_writes_and_reads_a_word_does_not_hide_another_who_reads_it() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let kernel = |writer: i32, word: i32| {
-            blocks(speaks, (1, 3), |k, x, out| {
+            blocks(synchronising, (1, 3), |k, x, out| {
                 k.if_else(
                     block().equals(writer),
                     |k| k.store(at(x, 0), load(x, 0) + 1),
@@ -57,10 +57,10 @@ fn who_writes_and_reads_a_word_does_not_hide_another_who_reads_it() {
 /// Two blocks read the word; the write is by one of them.
 #[test]
 fn a_read_does_not_hide_an_older_one() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         for writer in [1, 2] {
             let kernel = |reads: i32| {
-                blocks(speaks, (1, 3), |k, x, out| {
+                blocks(synchronising, (1, 3), |k, x, out| {
                     k.if_(block().ge(reads), |k| k.store(at(out, block()), load(x, 0)));
                     k.if_(block().equals(writer), |k| k.store(at(x, 0), 1));
                 })
@@ -76,9 +76,9 @@ fn a_read_does_not_hide_an_older_one() {
 /// another thread of the warp.
 #[test]
 fn an_older_read_of_a_copy_is_not_forgotten() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let kernel = |pending: i32| {
-            blocks(speaks, (32, 1), |k, x, _| {
+            blocks(synchronising, (32, 1), |k, x, _| {
                 let to = k.shared("to", Elem::I32, [2.into()], BufferLayout::row_major(1), "");
                 let copy =
                     |n: i32| Stmt::CopyAsync { target: at(to, n), source: at(x, 0), guard: None };
@@ -111,9 +111,9 @@ fn an_older_read_of_a_copy_is_not_forgotten() {
 /// the blocks that one worker, or one place, runs.
 #[test]
 fn shared_memory_is_new_to_every_block() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let kernel = |from: i32| {
-            blocks(speaks, (32, 40), |k, _, out| {
+            blocks(synchronising, (32, 40), |k, _, out| {
                 let x = k.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
                 k.if_(block().lt(from), |k| k.store(at(x, tid()), 1));
                 thread(k, 0, |k| k.store(at(out, block()), load(x, 0)));
@@ -130,9 +130,9 @@ fn shared_memory_is_new_to_every_block() {
 /// met at nor what they were told.
 #[test]
 fn order_is_new_in_every_block() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let kernel = |last: i32| {
-            blocks(speaks, (64, 40), |k, _, out| {
+            blocks(synchronising, (64, 40), |k, _, out| {
                 let x = k.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
                 k.store(at(x, tid()), 1);
                 k.if_(block().lt(last), |k| k.barrier());
@@ -150,9 +150,9 @@ fn order_is_new_in_every_block() {
 /// Races of a block's threads on global memory, in every block that a worker runs.
 #[test]
 fn threads_of_any_block_race_on_global_memory() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let kernel = |last: i32| {
-            blocks(speaks, (2, 30), |k, x, out| {
+            blocks(synchronising, (2, 30), |k, x, out| {
                 let own = || block() * 2;
                 k.store(at(x, own() + tid()), 1);
                 k.if_(block().lt(last), |k| k.warp_barrier());
@@ -169,9 +169,9 @@ fn threads_of_any_block_race_on_global_memory() {
 /// A copy reads what another block writes: whichever of the two detectors finds it tells that it was a copy.
 #[test]
 fn a_copy_of_another_block() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let kernel = |word: i32, by_copy: bool| {
-            blocks(speaks, (1, 2), |k, x, out| {
+            blocks(synchronising, (1, 2), |k, x, out| {
                 let to = k.shared("to", Elem::I32, [1.into()], BufferLayout::row_major(1), "");
                 let copy = Stmt::CopyAsync { target: at(to, 0), source: at(x, word), guard: None };
                 k.if_(block().equals(0), |k| match by_copy {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 type Innermost<'a> = dyn FnMut(&mut KernelBuilder) + 'a;
 
 /// Each of six blocks counts to so many; with an atomic, and so in several orders, or without.
-fn counting(rounds: i32, speaks: bool) -> Team {
+fn counting(rounds: i32, synchronising: bool) -> Team {
     let mut t = team(64, 6);
     let (word, out) = (t.array("word", &[0]), t.array("out", &[0; 6]));
     let k = &mut t.k;
@@ -16,7 +16,7 @@ fn counting(rounds: i32, speaks: bool) -> Team {
         k.assign(sum, Expr::from(sum) + 1);
     });
     thread(k, 0, |k| {
-        if speaks {
+        if synchronising {
             k.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
         }
         k.store(at(out, block()), sum);
@@ -30,9 +30,9 @@ fn limited(t: Team, instructions: u64) -> Result<Vec<i32>, SimError> {
 
 #[test]
 fn a_loop_without_an_end() {
-    for speaks in [false, true] {
+    for synchronising in [false, true] {
         let endless = |counted: bool| {
-            let mut t = counting(1, speaks);
+            let mut t = counting(1, synchronising);
             let out = t.array("counted", &[0u64]);
             let count = t.k.mut_("count", 0u64);
             t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |k, _| {
@@ -82,13 +82,13 @@ fn needed(kernel: impl Fn() -> Team) -> u64 {
 
 #[test]
 fn a_limit_that_is_just_enough() {
-    for speaks in [false, true] {
-        let needs = |rounds| needed(|| counting(rounds, speaks));
+    for synchronising in [false, true] {
+        let needs = |rounds| needed(|| counting(rounds, synchronising));
         let few = needs(100);
-        assert_eq!(limited(counting(100, speaks), few), Ok(vec![100; 6]));
-        assert_eq!(limited(counting(100, speaks), few - 1), spent(few - 1));
+        assert_eq!(limited(counting(100, synchronising), few), Ok(vec![100; 6]));
+        assert_eq!(limited(counting(100, synchronising), few - 1), spent(few - 1));
         // A round is a test, a sum, a step and a jump, of two warps in six blocks, in all orders.
-        let orders = if speaks { 5 } else { 1 };
+        let orders = if synchronising { 5 } else { 1 };
         assert_eq!(needs(2000) - few, 1900 * 4 * 2 * 6 * orders);
     }
 }
@@ -116,14 +116,14 @@ fn unrolling_ends() {
 
 #[test]
 fn progress_counts_every_block_once() {
-    for (speaks, all) in [(false, 6), (true, 30)] {
+    for (synchronising, all) in [(false, 6), (true, 30)] {
         let reports = Mutex::new(Vec::new());
         let report = |done, all| reports.lock().expect("nobody fails").push((done, all));
         let options = Options { progress: Some(&report), ..Options::default() };
-        assert_eq!(counting(10, speaks).run_with(&options), Ok(vec![10; 6]));
+        assert_eq!(counting(10, synchronising).run_with(&options), Ok(vec![10; 6]));
         let mut reports = reports.into_inner().expect("nobody fails");
         // Blocks in parallel report in any order.
-        if !speaks {
+        if !synchronising {
             reports.sort_unstable();
         }
         assert_eq!(reports, (1..=all).map(|done| (done, all)).collect::<Vec<_>>());

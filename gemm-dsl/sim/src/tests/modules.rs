@@ -26,7 +26,7 @@ fn modules(folder: &Path, parent: &[String], into: &mut BTreeMap<Module, String>
 
 /// The module of the simulator that an import of a module leads to; none of what is elsewhere.
 fn resolved(module: &[String], import: &str, all: &BTreeMap<Module, String>) -> Option<Module> {
-    let path = import.split('{').next().unwrap_or("").trim().trim_end_matches("::");
+    let path = import.split(['{', ';']).next().unwrap_or("").trim().trim_end_matches("::");
     let mut segments: Vec<String> = path.split("::").map(str::to_owned).collect();
     let supers = segments.iter().take_while(|segment| *segment == "super").count();
     let is_child = all.contains_key(&[module, &segments[..1]].concat());

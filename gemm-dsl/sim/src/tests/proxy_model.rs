@@ -6,20 +6,21 @@
 //! fence of proxies.
 
 use crate::race::check::Check;
-use crate::race::clock::{BarrierClock, Clocks};
+use crate::race::clock::Clocks;
 use crate::race::model::{
     AcquireRule, AwaitRule, COPIES, MeetRule, Model, ORDINARY, Timeline, Track,
 };
 use crate::race::shadow::{PAGE, Shadow};
+use crate::race::vector_clock::BarrierClock;
 
-pub(super) const TIMELINES: [Timeline; 5] = [ORDINARY, COPIES, SOURCES, TARGETS, MATRIX];
-pub(super) const WAITS: [AwaitRule; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_MATRIX];
+pub(super) const TIMELINES: [Timeline; 5] = [ORDINARY, COPIES, SOURCES, TARGETS, WGMMA];
+pub(super) const WAITS: [AwaitRule; 4] = [WAIT, WAIT_SOURCES, WAIT_TARGETS, WAIT_WGMMA];
 
 /// Bulk copies: what they read, and what they write.
 const SOURCES: Timeline = Timeline(2);
 const TARGETS: Timeline = Timeline(3);
 /// What matrix instructions read.
-const MATRIX: Timeline = Timeline(4);
+const WGMMA: Timeline = Timeline(4);
 
 const GENERIC: usize = 0;
 const ASYNC: usize = 1;
@@ -32,7 +33,7 @@ const FENCE: MeetRule = MeetRule { views: BOTH, across: true };
 const WAIT: AwaitRule = AwaitRule { over: &[COPIES], views: &[GENERIC] };
 const WAIT_SOURCES: AwaitRule = AwaitRule { over: &[SOURCES], views: BOTH };
 const WAIT_TARGETS: AwaitRule = AwaitRule { over: &[SOURCES, TARGETS], views: BOTH };
-const WAIT_MATRIX: AwaitRule = AwaitRule { over: &[MATRIX], views: BOTH };
+const WAIT_WGMMA: AwaitRule = AwaitRule { over: &[WGMMA], views: BOTH };
 
 static TENSOR: Model = Model {
     timelines: &[
@@ -50,7 +51,7 @@ static TENSOR: Model = Model {
     acquire: AcquireRule { views: BOTH },
     fence: FENCE,
     phase: AcquireRule { views: BOTH },
-    matrix: WAIT_MATRIX,
+    wgmma: WAIT_WGMMA,
     waits: AwaitRule { over: &[], views: &[0] },
 };
 
@@ -78,7 +79,7 @@ impl Rig {
     ) -> bool {
         assert!(word < PAGE);
         let (warp, lanes) = ((thread / 32) as u32, 1 << (thread % 32));
-        let check = Check::new((&self.clocks, 0), warp, on, writes);
+        let check = Check::new(&self.clocks, 0, warp, on, writes);
         check.access(&mut self.shadow, word, 1, lanes).is_ok()
     }
 
@@ -163,7 +164,7 @@ fn tell(rig: &mut Rig) {
 #[test]
 fn generic_before_asynchronous() {
     let rows = [
-        (true, MATRIX, false),
+        (true, WGMMA, false),
         (true, SOURCES, false),
         (false, TARGETS, true),
         (true, TARGETS, true),
@@ -198,17 +199,17 @@ fn generic_before_asynchronous() {
 /// R3: what matrix instructions read, before a bulk copy overwrites it. No fence is needed.
 #[test]
 fn matrix_instructions_before_a_bulk_copy() {
-    let wait: fn(&mut Rig) = |rig| rig.finish(WRITER, WAIT_MATRIX);
+    let wait: fn(&mut Rig) = |rig| rig.finish(WRITER, WAIT_WGMMA);
     for meet in [barrier as fn(&mut Rig), tell] {
-        needs_all((WRITER, MATRIX, false), &[wait, meet], (ISSUER, TARGETS, true));
+        needs_all((WRITER, WGMMA, false), &[wait, meet], (ISSUER, TARGETS, true));
         // Nor by an ordinary write: that the instruction is over is known either way.
-        needs_all((WRITER, MATRIX, false), &[wait, meet], (ISSUER, ORDINARY, true));
+        needs_all((WRITER, WGMMA, false), &[wait, meet], (ISSUER, ORDINARY, true));
     }
     // The issuer of both waits too.
-    needs_all((WRITER, MATRIX, false), &[wait], (WRITER, TARGETS, true));
+    needs_all((WRITER, WGMMA, false), &[wait], (WRITER, TARGETS, true));
     // A group that is not closed is not waited for.
-    let late: fn(&mut Rig) = |rig| rig.clocks.wait(&WAIT_MATRIX, WRITER, 0);
-    assert!(!after((WRITER, MATRIX, false), &[late, barrier], (ISSUER, TARGETS, true)));
+    let late: fn(&mut Rig) = |rig| rig.clocks.wait(&WAIT_WGMMA, WRITER, 0);
+    assert!(!after((WRITER, WGMMA, false), &[late, barrier], (ISSUER, TARGETS, true)));
 }
 
 /// R6, R7: what a bulk copy reads is over before what it writes is.
@@ -232,10 +233,10 @@ fn copies_before_others() {
     let first = (WRITER, COPIES, true);
     needs_all(first, &[wait], (WRITER, ORDINARY, false));
     needs_all(first, &[wait, barrier], (ISSUER, ORDINARY, false));
-    needs_all(first, &[wait, fence_of_writer], (WRITER, MATRIX, false));
-    needs_all(first, &[wait, fence_of_writer, barrier], (ISSUER, MATRIX, false));
-    needs_all(first, &[wait, barrier, fence_of_issuer], (ISSUER, MATRIX, false));
-    assert!(!after(first, &[fence_of_writer, wait, barrier], (ISSUER, MATRIX, false)));
+    needs_all(first, &[wait, fence_of_writer], (WRITER, WGMMA, false));
+    needs_all(first, &[wait, fence_of_writer, barrier], (ISSUER, WGMMA, false));
+    needs_all(first, &[wait, barrier, fence_of_issuer], (ISSUER, WGMMA, false));
+    assert!(!after(first, &[fence_of_writer, wait, barrier], (ISSUER, WGMMA, false)));
 }
 
 /// R2: what a bulk copy writes, before those that have waited for its phase: as far as today's table goes.
@@ -252,7 +253,7 @@ fn a_bulk_copy_that_a_barrier_tracks() {
         rig.finish(COPY, WAIT_TARGETS);
         rig.tell(COPY, WRITER);
     }
-    for (on, writes) in [(ORDINARY, false), (MATRIX, false), (ORDINARY, true), (TARGETS, true)] {
+    for (on, writes) in [(ORDINARY, false), (WGMMA, false), (ORDINARY, true), (TARGETS, true)] {
         let first = (COPY, TARGETS, true);
         needs_all(first, &[complete], (WRITER, on, writes));
         // Others by a barrier with one who has waited.
@@ -267,7 +268,7 @@ fn a_bulk_copy_that_a_barrier_tracks() {
         &[issue, |rig| rig.finish(COPY, WAIT_TARGETS), |rig| rig.tell(COPY, 5)];
     assert!(after((ISSUER, ORDINARY, true), through, (5, ORDINARY, false)));
     // It is no fence: what went the generic way is still unknown in the other.
-    assert!(!after((ISSUER, ORDINARY, true), through, (5, MATRIX, false)));
+    assert!(!after((ISSUER, ORDINARY, true), through, (5, WGMMA, false)));
 }
 
 /// R14: between blocks, what is left in a word holds both views.
@@ -276,7 +277,7 @@ fn views_of_other_blocks() {
     for (fences, asynchronous) in [(0, false), (1, true), (2, true)] {
         let (mut a, mut b) = (Rig::new(32), Rig::new(32));
         let (agent, epoch) = (a.clocks.agent(WRITER, ORDINARY), a.clocks.epoch(WRITER, ORDINARY));
-        let knows = |b: &Rig, on| b.clocks.knows(7, on, (0, agent), epoch);
+        let knows = |b: &Rig, on| b.clocks.knows(7, on, 0, agent, epoch);
         if fences == 1 {
             a.fence(WRITER);
         }
@@ -289,6 +290,6 @@ fn views_of_other_blocks() {
         }
         assert!(knows(&b, ORDINARY));
         assert_eq!(knows(&b, SOURCES), asynchronous);
-        assert!(!b.clocks.knows(8, ORDINARY, (0, agent), epoch));
+        assert!(!b.clocks.knows(8, ORDINARY, 0, agent, epoch));
     }
 }

@@ -116,7 +116,7 @@ impl<'l> Recorder<'l> {
     }
 
     /// A warp comes to a statement, with the values of the variables of the loops around it.
-    pub(crate) fn come(
+    pub(crate) fn reach(
         &mut self,
         warp: u32,
         stmt: u32,

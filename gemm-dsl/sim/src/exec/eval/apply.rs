@@ -3,7 +3,7 @@
 use super::super::frames::Outcome;
 use super::super::lanes::Lanes;
 use super::super::machine::{Machine, Registers};
-use crate::lower::code::{Apply, Datum};
+use crate::lower::code::expr::{Apply, Datum};
 use crate::mask::WARP;
 use crate::observe::BoxedTrap;
 

@@ -3,7 +3,7 @@
 use super::super::machine::{Machine, Registers};
 use super::conversion;
 use crate::error::FaultKind;
-use crate::lower::code::{Lazy, Uniform};
+use crate::lower::code::expr::{Lazy, Uniform};
 use crate::observe::{BoxedTrap, trap};
 use crate::scalar::{compare_one, int_one, wide_one};
 use gemm_dsl::ir::{BinaryOp, Ty};

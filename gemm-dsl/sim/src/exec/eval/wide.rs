@@ -6,11 +6,11 @@ use super::super::lanes::{Lanes, WideLanes, blend, double, long, wide};
 use super::super::machine::{Machine, Registers};
 use super::super::memory::Quad;
 use super::{arithmetic, conversion};
-use crate::lower::code::{Convert, Number, Wide};
+use crate::lower::code::expr::{Convert, Lane, Number, Wide};
 use crate::mask::{WARP, lanes_of, mask_where};
 use crate::observe::{AccessKind, BoxedTrap, trap};
 use gemm_dsl::ir::Ty;
-use gemm_dsl::target::intrinsic::CanonicalFloat;
+use gemm_dsl::target::intrinsic::{CanonicalFloat, Shuffle};
 
 impl Machine<'_> {
     /// A value of 8 bytes per lane.
@@ -34,17 +34,7 @@ impl Machine<'_> {
             }
             Wide::Register(memory) => self.load_register_wide(memory, regs, mask, out)?,
             Wide::Load(memory) => self.load_wide(memory, regs, mask, AccessKind::Read, out)?,
-            Wide::Neg(e) => {
-                let mut value = [0; WARP];
-                self.wide(e, regs, mask, &mut value)?;
-                for l in lanes_of(mask) {
-                    let v = value[l] as i64;
-                    let negated = v.checked_neg();
-                    let negated =
-                        negated.ok_or_else(|| conversion(l as u32, -i128::from(v), Ty::I64))?;
-                    out[l] = negated as u64;
-                }
-            }
+            Wide::Neg(e) => self.negate_wide(e, regs, mask, out)?,
             Wide::NegFloat(e) => {
                 let mut value = [0; WARP];
                 self.wide(e, regs, mask, &mut value)?;
@@ -79,14 +69,7 @@ impl Machine<'_> {
                 _ => unreachable!("verified: the function gives a value of 8 bytes"),
             },
             Wide::Shuffle(name, shuffle, operands) => {
-                let (mut value, mut buffer) = ([0; WARP], Lanes::ZERO);
-                self.wide(&operands.0, regs, mask, &mut value)?;
-                let delta = self.lane(&operands.1, regs, mask, &mut buffer)?;
-                let sources = self.sources(name, *shuffle, delta, mask)?;
-                for l in lanes_of(mask) {
-                    out[l] = value[sources[l]];
-                }
-                self.shuffled(value, &sources, mask);
+                self.shuffle_wide(name, *shuffle, operands, regs, mask, out)?;
             }
             Wide::Part(vector, i) => {
                 let mut values = Quad::default();
@@ -110,18 +93,68 @@ impl Machine<'_> {
                     Ok(())
                 })?;
             }
-            Wide::Widen(e) => {
-                let mut buffer = Lanes::ZERO;
-                let value = self.lane(e, regs, mask, &mut buffer)?;
-                let wrong = mask_where(|l| value.0[l] >> 31 == 1) & mask;
-                if wrong != 0 {
-                    let lane = wrong.trailing_zeros();
-                    let value = value.0[lane as usize] as i32;
-                    return Err(conversion(lane, value.into(), Ty::U64));
-                }
-                *out = value.0.map(u64::from);
-            }
+            Wide::Widen(e) => self.widen(e, regs, mask, out)?,
         }
+        Ok(())
+    }
+
+    /// The negation of an `I64`.
+    fn negate_wide(
+        &mut self,
+        e: &Wide,
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), BoxedTrap> {
+        let mut value = [0; WARP];
+        self.wide(e, regs, mask, &mut value)?;
+        for l in lanes_of(mask) {
+            let v = value[l] as i64;
+            let negated = v.checked_neg();
+            let negated = negated.ok_or_else(|| conversion(l as u32, -i128::from(v), Ty::I64))?;
+            out[l] = negated as u64;
+        }
+        Ok(())
+    }
+
+    /// An `I32` as a `U64`.
+    fn widen(
+        &mut self,
+        e: &Lane,
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), BoxedTrap> {
+        let mut buffer = Lanes::ZERO;
+        let value = self.lane(e, regs, mask, &mut buffer)?;
+        let wrong = mask_where(|l| value.0[l] >> 31 == 1) & mask;
+        if wrong != 0 {
+            let lane = wrong.trailing_zeros();
+            let value = value.0[lane as usize] as i32;
+            return Err(conversion(lane, value.into(), Ty::U64));
+        }
+        *out = value.0.map(u64::from);
+        Ok(())
+    }
+
+    /// The values that lanes take from one another.
+    fn shuffle_wide(
+        &mut self,
+        name: &'static str,
+        shuffle: Shuffle,
+        operands: &(Wide, Lane),
+        regs: &Registers,
+        mask: u32,
+        out: &mut WideLanes,
+    ) -> Result<(), BoxedTrap> {
+        let (mut values, mut buffer) = ([0; WARP], Lanes::ZERO);
+        self.wide(&operands.0, regs, mask, &mut values)?;
+        let delta = self.lane(&operands.1, regs, mask, &mut buffer)?;
+        let sources = self.sources(name, shuffle, delta, mask)?;
+        for l in lanes_of(mask) {
+            out[l] = values[sources[l]];
+        }
+        self.shuffled(values, &sources, mask);
         Ok(())
     }
 

@@ -7,9 +7,10 @@ use crate::cost;
 use crate::cost::pattern::{Kind, Pattern, Price};
 use crate::cost::{BANKS, SECTOR};
 use crate::error::{FaultKind, Reach, RefusedAccess};
-use crate::lower::code::{Index, Memory, Pointer};
+use crate::lower::code::expr::Index;
+use crate::lower::code::{Memory, Pointer};
 use crate::mask::{WARP, lanes_of};
-use crate::observe::{AccessKind, BoxedTrap, Trap};
+use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::Region;
 use gemm_dsl::ir::Space;
 
@@ -39,14 +40,14 @@ impl Machine<'_> {
             return trap;
         }
         let reached = match &memory.pointer {
-            Some(pointer) => self.reached_through(memory, pointer, regs, (mask, &trap)),
+            Some(pointer) => self.reached_through(memory, pointer, regs, mask, trap.lane),
             None => self.reached(memory, regs, mask),
         };
         // What has been computed before is computed again.
         let Ok((lanes, extents)) = reached else { return trap };
         let (buffer, region) = (memory.region as usize, self.region(memory));
         let (kind, width) = (Kind::from(kind), region.width(memory.vector));
-        let pattern = pattern((buffer, region), kind, width, &lanes);
+        let pattern = pattern(buffer, region, kind, width, &lanes);
         trap.refused =
             Some(Box::new(RefusedAccess { buffer, kind, width, extents, lanes, pattern }));
         if let Some(recorder) = self.recorder() {
@@ -60,7 +61,8 @@ impl Machine<'_> {
         &mut self,
         memory: &Memory,
         regs: &Registers,
-        (mask, lane): (u32, u32),
+        mask: u32,
+        lane: u32,
     ) -> Result<Vec<i128>, BoxedTrap> {
         let indices = self.indices(memory, regs, mask)?;
         Ok(indices.iter().map(|along| along[lane as usize]).collect())
@@ -130,7 +132,8 @@ impl Machine<'_> {
         memory: &Memory,
         pointer: &Pointer,
         regs: &Registers,
-        (mask, trap): (u32, &Trap),
+        mask: u32,
+        faulty: u32,
     ) -> Result<(Vec<Reach>, Vec<u64>), BoxedTrap> {
         let region = self.region(memory);
         let recorder = self.recorder.take();
@@ -142,10 +145,10 @@ impl Machine<'_> {
         let of = |lane: usize| {
             let from = regs.wides[slots[lane] as usize][lane];
             let number = lane as u32;
-            let Some(pointed) = PointerTarget::of(region, from, distances[lane]) else {
+            let Some(pointed) = PointerTarget::new(region, from, distances[lane]) else {
                 return Reach { lane: number, index: Vec::new(), at: None, is_refused: true };
             };
-            if number == trap.lane {
+            if number == faulty {
                 extents = vec![pointed.array.len];
             }
             let (at, last) = (pointed.at(), pointed.word.checked_add(u64::from(width - 1)));
@@ -161,7 +164,8 @@ impl Machine<'_> {
 
 /// How lanes are apart, and what they cost: none of registers, and none where that cannot be told.
 fn pattern(
-    (buffer, region): (usize, &Region),
+    buffer: usize,
+    region: &Region,
     kind: Kind,
     width: u32,
     reached: &[Reach],

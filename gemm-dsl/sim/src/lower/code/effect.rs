@@ -152,7 +152,7 @@ impl Op {
     }
 
     /// Whether it synchronises, or starts what others do for the warp.
-    pub(crate) fn speaks(&self) -> bool {
+    pub(crate) fn is_traced(&self) -> bool {
         self.meets()
             || matches!(
                 self,

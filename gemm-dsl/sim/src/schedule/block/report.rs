@@ -7,7 +7,8 @@ use crate::exec::warp::Progress;
 use crate::lower::code::ThreadStmt;
 use crate::mask::WARP;
 use crate::observe::Trap;
-use crate::race::mbarrier::PhaseState;
+use crate::race::mbarrier::{Issuer, PhaseState};
+use crate::region::ElementId;
 use gemm_dsl::ir::Space;
 use std::ops::Range;
 
@@ -36,7 +37,7 @@ impl Block<'_> {
             WarpState::Barrier(stmt) => Some((stmt, WaitReason::Block)),
             WarpState::Cluster(stmt) => Some((stmt, WaitReason::Cluster)),
             WarpState::Named { barrier, stmt } => {
-                let (arrived, expected) = self.named.count(barrier);
+                let (arrived, expected) = self.named_barriers.count(barrier);
                 let barrier = barrier % NAMES;
                 Some((stmt, WaitReason::Named { barrier, arrived, expected }))
             }
@@ -70,7 +71,7 @@ impl Block<'_> {
             warps.start * WARP..warps.end * WARP
         };
         let left = mbarriers.left_behind(&observers.race.clocks, threads_of);
-        let (slot, (thread, stmt), wrong) = left?;
+        let (slot, Issuer { thread, stmt }, wrong) = left?;
         let seen_by = thread / WARP as u32 / launch.warps();
         Some(self.fault(thread, stmt, self.machine.at_barrier(slot, seen_by, wrong)))
     }
@@ -153,7 +154,9 @@ impl Block<'_> {
                 .map(|(buffer, r)| (buffer, r.offset(&place.index)))
                 .next();
             let race = &self.machine.observers.race;
-            if let Some(earlier) = element.and_then(|(buffer, at)| race.writer(buffer, at)) {
+            if let Some(earlier) =
+                element.and_then(|(buffer, at)| race.writer(ElementId { buffer, element: at }))
+            {
                 kind = FaultKind::Race { place: place.clone(), writes: false, earlier };
             }
         }

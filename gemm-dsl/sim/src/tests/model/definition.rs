@@ -39,7 +39,7 @@ pub(super) struct Definition {
     /// Of each block and barrier with a name, what has arrived.
     named: BTreeMap<(u32, u32), Vec<usize>>,
     /// Whether there are atomics: without them a fence lets nobody know anything.
-    speaks: bool,
+    synchronising: bool,
 }
 
 /// The threads of a warp's lanes.
@@ -53,8 +53,8 @@ impl Definition {
             (0..).zip(warps).flat_map(move |(warp, &lanes)| threads(b, warp, lanes))
         });
         let doers = warps.map(|thread| (thread, Doer::default())).collect();
-        let speaks = program.has_atomics();
-        Self { graph: Graph::default(), doers, named: BTreeMap::new(), speaks }
+        let synchronising = program.has_atomics();
+        Self { graph: Graph::default(), doers, named: BTreeMap::new(), synchronising }
     }
 
     fn doer(&mut self, thread: Thread) -> &mut Doer {
@@ -164,7 +164,7 @@ impl Definition {
         let found = doer.atomics.iter().flat_map(|&atomic| self.left_for(atomic, scope));
         let after: Vec<usize> = found.chain(doer.last).collect();
         let node = self.graph.add(thread, &after, None);
-        if self.speaks {
+        if self.synchronising {
             self.tell(thread);
         }
         let doer = self.doer(thread);
