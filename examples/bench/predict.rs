@@ -5,7 +5,7 @@ use gemm_bench::cli::{Failure, Outcome, exit};
 use gemm_bench::predict::{LaunchCounts, counts, reduction};
 use gemm_bench::report::write_line;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::Error;
 use rayon::prelude::*;
 use serde_json::{Value, json};

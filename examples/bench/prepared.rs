@@ -21,7 +21,7 @@ use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::products::Products;
 use gemm_bench::table::{Table, number, text, time};
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{
     AsMatrix, Device, Error, MatrixMut, MatrixRef, PreparedMatrix, SgemmKernel, SpecErrors,
 };

@@ -15,7 +15,7 @@ use gemm_bench::gpu::Gpu;
 use gemm_bench::report::write_line;
 use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use gemm_dsl::stages;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::spec::{DataType, Over};
 use gemm_runtime::{Device, Launched};
 use serde::Serialize;

@@ -108,7 +108,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("examples::book", &["live", "page", "whole"]),
     ("examples::scale", &["sums", "table"]),
     ("examples::tune", &["options", "table"]),
-    ("tests/reference", &["fold", "reduction"]),
+    ("tests/oracle", &["fold", "reduction"]),
 ];
 
 type ModulePath = Vec<String>;

@@ -7,7 +7,7 @@ use gemm_book::analysis::Subject;
 use gemm_book::fault::{self, ReplayedLaunch};
 use gemm_book::page;
 use gemm_dsl::ir::{Expr, Stmt};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::watch::{Arguments, Seen, VerifiedKernel, Watch};
 use gemm_runtime::{Device, Simulation};
 use libtest_mimic::Failed;

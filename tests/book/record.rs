@@ -3,7 +3,7 @@
 use gemm_bench::epilogue::launch_once;
 use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use gemm_dsl::stages::{self, Stage};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::spec::{DataType, Over};
 use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SgemmSpec};

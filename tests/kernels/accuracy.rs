@@ -1,7 +1,7 @@
 //! `sgemm` where more than `f32` is granted: which arithmetic it takes, its bound, and planes that are made before.
 
 use crate::{equal_bits, trial};
-use gemm_reference::random::{Random, values};
+use gemm_oracle::random::{Random, values};
 use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{AsMatrix, Device, Error, MatrixMut, MatrixRef, sgemm};
 use libtest_mimic::{Failed, Trial};

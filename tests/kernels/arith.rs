@@ -2,8 +2,8 @@
 
 use gemm_dsl::spec::{Arith, SgemmSpec};
 use gemm_dsl::target::tensor_core::Format;
-use gemm_reference::product::Size;
-use gemm_reference::random::{Hard, Random, values};
+use gemm_oracle::product::Size;
+use gemm_oracle::random::{Hard, Random, values};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::arbitrary;
 use gemm_tests::product::{Placement, Problem, accepted};

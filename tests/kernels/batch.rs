@@ -2,8 +2,8 @@
 
 mod gpu;
 use gemm_dsl::spec::{Batch, SgemmSpec};
-use gemm_reference::beside::plain;
-use gemm_reference::product::Size;
+use gemm_oracle::beside::plain;
+use gemm_oracle::product::Size;
 use gemm_runtime::{ByName, Device, Error, MN, MatrixMut, MatrixRef, Need, Sgemm, Subject};
 use gemm_tests::batch::{Lies, run};
 use gemm_tests::product::{Placement, Problem, accepted};

@@ -2,8 +2,8 @@
 
 use crate::{alone, equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
-use gemm_reference::product::Size;
-use gemm_reference::{random, sharing};
+use gemm_oracle::product::Size;
+use gemm_oracle::{random, sharing};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
 use gemm_runtime::{

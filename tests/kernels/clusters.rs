@@ -5,7 +5,7 @@ use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_fixtures::clusters::{Clustered, End, Fault};
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::Product;
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 

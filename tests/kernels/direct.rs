@@ -3,9 +3,9 @@
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
 use gemm_dsl::spec::SgemmSpec;
-use gemm_reference::product::Size;
-use gemm_reference::random;
-use gemm_reference::sharing::{SIMULATED, Sharing};
+use gemm_oracle::product::Size;
+use gemm_oracle::random;
+use gemm_oracle::sharing::{SIMULATED, Sharing};
 use gemm_sim::Buffer;
 use libtest_mimic::Trial;
 

@@ -4,7 +4,7 @@ mod gpu;
 use gemm_dsl::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{ByName, Device, MN, MatrixMut, MatrixRef, N, Sgemm};
 use gemm_tests::product::{Placement, Problem};
 use libtest_mimic::Trial;

@@ -5,8 +5,8 @@ use gemm_dsl::ir::{
     Atomic, AtomicOp, Expr, Kernel, Loop, MemoryOrder, Scope, Stmt, Var, VerifiedKernel,
     VerifiedProgram,
 };
-use gemm_reference::product::Size;
-use gemm_reference::random;
+use gemm_oracle::product::Size;
+use gemm_oracle::random;
 use gemm_sim::{Buffer, Counters, FaultKind, SimError};
 
 /// The preferred kernel of a spec.

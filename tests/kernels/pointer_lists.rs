@@ -1,7 +1,7 @@
 //! `batch: pointers`: lists of matrices, and what they may not be.
 
 use gemm_dsl::spec::SgemmSpec;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Need,
     ReduceKernel, Sgemm, Subject, Variant, sgemm,

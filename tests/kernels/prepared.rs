@@ -2,8 +2,8 @@
 
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_dsl::target::tensor_core::Format;
-use gemm_reference::product::Size;
-use gemm_reference::random::{Hard, Random};
+use gemm_oracle::product::Size;
+use gemm_oracle::random::{Hard, Random};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::prepared::compare;
 use gemm_tests::product::Problem;

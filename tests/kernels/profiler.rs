@@ -1,11 +1,11 @@
 //! Counters as compiled against the profiler's: each stage of both ladders at three shapes, figure by figure. What is further off
-//! than a quantity may be stands in `tests/profiler/known.csv` with its reason, and stands there only as long as it is.
+//! than a quantity may be stands in `tests/data/profiler/known.csv` with its reason, and stands there only as long as it is.
 //!
 //! Ragged shapes of whole vectors take minutes more, and are held where `GEMM_EVERY_SHAPE` is set.
 
 use gemm_dsl::stages;
-use gemm_reference::product::Size;
-use gemm_reference::profiler::{Measured, Which, known, measured};
+use gemm_oracle::product::Size;
+use gemm_oracle::profiler::{Measured, Which, known, measured};
 use gemm_runtime::Device;
 use gemm_sim::{Quantity, SassCounters};
 use gemm_tests::ladder;

@@ -4,7 +4,7 @@ use crate::planted_faults::*;
 use gemm_dsl::ir::{Scope, VerifiedKernel};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_sim::FaultKind;
 use libtest_mimic::Trial;
 

@@ -1,6 +1,6 @@
 //! `sgemm`: BLAS's rules on views that lie in any way.
 
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_runtime::{
     AsMatrixMut, Device, Error, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm, SgemmSpec,
     sgemm,

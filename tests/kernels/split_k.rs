@@ -3,11 +3,11 @@
 use crate::planted_faults::*;
 use gemm_dsl::ir::{Elem, Expr, MemoryOrder, Scope, VerifiedKernel};
 use gemm_dsl::spec::{SgemmSpec, SplitK};
-use gemm_reference::product::Size;
-use gemm_reference::random;
-use gemm_reference::random::Random;
-use gemm_reference::sharing;
-use gemm_reference::sharing::{SIMULATED, Sharing};
+use gemm_oracle::product::Size;
+use gemm_oracle::random;
+use gemm_oracle::random::Random;
+use gemm_oracle::sharing;
+use gemm_oracle::sharing::{SIMULATED, Sharing};
 use gemm_sim::Buffer;
 use gemm_tests::arbitrary;
 use gemm_tests::product::accepted;

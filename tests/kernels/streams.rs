@@ -3,8 +3,8 @@
 use crate::{alone, equal_bits, on_gpu, own_gpu};
 use gemm_dsl::spec::{Batch, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_reference::product::Size;
-use gemm_reference::{random, sharing};
+use gemm_oracle::product::Size;
+use gemm_oracle::{random, sharing};
 use gemm_runtime::cudarc::driver::{CudaContext, CudaStream};
 use gemm_runtime::{
     Buffer, ByName, Device, Error, MatrixMut, MatrixRef, ReduceKernel, Sgemm, reduce_kernel,

@@ -4,14 +4,14 @@ mod gpu;
 use gemm_dsl::target::tensor_core::{Format, Rules};
 use gemm_fixtures::tensor_core;
 use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use libtest_mimic::Trial;
 
 /// What others have published of `sm_80` and `sm_89`.
-const PUBLISHED: &str = include_str!("../tensor_core/published.txt");
+const PUBLISHED: &str = include_str!("../data/tensor_core/published.txt");
 
 /// What `mma.sync` and `wgmma` gave of operands of all kinds.
-const SM_90: &str = include_str!("../tensor_core/sm_90.txt");
+const SM_90: &str = include_str!("../data/tensor_core/sm_90.txt");
 
 /// Elements of which the rules say something else.
 fn differing(vectors: &[Vector], rules: Rules) -> usize {

@@ -6,8 +6,8 @@
 //! is overwritten.
 
 use gemm_dsl::spec::{Along, Bounds, ReduceSpec, SgemmSpec};
-use gemm_reference::beside::plain;
-use gemm_reference::product::Size;
+use gemm_oracle::beside::plain;
+use gemm_oracle::product::Size;
 use gemm_runtime::{
     Buffer, ByName, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, Sgemm, Variant,
 };

@@ -9,7 +9,7 @@ use gemm_fixtures::splits::{PAIRS, PLANES};
 use gemm_fixtures::tensor_copies;
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::{Fault, Fill, Product};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 

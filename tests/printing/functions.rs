@@ -7,7 +7,7 @@ use gemm_dsl::expr::{Closure, EPILOGUE, Function, random};
 use gemm_dsl::ir::{Expr, Stmt, Ty, Var, VerifiedKernel};
 use gemm_dsl::spec::{Datum, SgemmSpec, Spec};
 use gemm_dsl::{Family, cuda};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use proptest::prelude::*;
 
 /// The kernel without a tile: its sum is a variable, so that all of its last statement can be read.

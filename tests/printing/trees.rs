@@ -5,7 +5,7 @@ use gemm_dsl::ir::{
     Arith, BinaryOp, Cmp, Expr, Extent, Integer, Intrinsic, Kernel, KernelBuilder, Logic,
     ParamKind, Special, Ty, UnaryOp,
 };
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 
 /// How a coordinate is spelt.
 pub fn coordinate(special: Special) -> &'static str {

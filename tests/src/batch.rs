@@ -4,10 +4,10 @@
 use crate::bits;
 use crate::operands::launch;
 use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec, SplitK};
-use gemm_reference::beside::Beside;
-use gemm_reference::product::Size;
-use gemm_reference::random;
-use gemm_reference::random::Random;
+use gemm_oracle::beside::Beside;
+use gemm_oracle::product::Size;
+use gemm_oracle::random;
+use gemm_oracle::random::Random;
 use gemm_runtime::{
     Buffer, BufferView, ByName, Device, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm,
 };

@@ -14,7 +14,7 @@ use closures::{FinishCase, MapCase};
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, Over, ReduceSpec};
-use gemm_reference::fold::{Folded, Kind, Number, folded};
+use gemm_oracle::fold::{Folded, Kind, Number, folded};
 use lying::{Images, Lying};
 use std::ops::Range;
 

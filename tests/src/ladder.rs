@@ -1,8 +1,8 @@
 //! Launches of the stages of both ladders, on operands of which nothing but the shape matters.
 
 use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
-use gemm_reference::beside::Beside;
-use gemm_reference::product::Size;
+use gemm_oracle::beside::Beside;
+use gemm_oracle::product::Size;
 use gemm_runtime::{Buffer, ByName, Device, Error, Kernel, Launched, Matrix, MatrixRef, Sgemm};
 
 /// Numbers between −1 and 1, of which none is lost in any arithmetic.

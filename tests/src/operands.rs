@@ -1,7 +1,7 @@
 //! Operands of products, given by name.
 
 use gemm_dsl::spec::Along;
-use gemm_reference::beside::Beside;
+use gemm_oracle::beside::Beside;
 use gemm_runtime::{
     AsMatrix, AsMatrixMut, ByName, Device, Error, Input, Launched, MatrixRef, Sgemm,
 };

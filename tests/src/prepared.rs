@@ -2,7 +2,7 @@
 
 use crate::product::Problem;
 use gemm_dsl::spec::SgemmSpec;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{ByName, Device, Error, Launched, MatrixMut, MatrixRef, Sgemm};
 
 /// What became of a product.

@@ -2,12 +2,12 @@
 
 use crate::operands;
 use gemm_dsl::spec::{Along, Bounds, GemmLayout, SgemmSpec};
-use gemm_reference::beside::{Beside, plain};
-use gemm_reference::epilogue::stored;
-use gemm_reference::product::{Size, Truth, transposed};
-use gemm_reference::random;
-use gemm_reference::random::{Hard, Random};
-use gemm_reference::sharing::{SIMULATED, Sharing};
+use gemm_oracle::beside::{Beside, plain};
+use gemm_oracle::epilogue::stored;
+use gemm_oracle::product::{Size, Truth, transposed};
+use gemm_oracle::random;
+use gemm_oracle::random::{Hard, Random};
+use gemm_oracle::sharing::{SIMULATED, Sharing};
 use gemm_runtime::{
     ByName, Device, Error, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, Variant,
 };

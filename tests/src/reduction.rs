@@ -1,7 +1,7 @@
 //! The classic passes, and what their results are compared with.
 
 use gemm_dsl::spec::{Op, ReduceSpec};
-use gemm_reference::reduction::Truth;
+use gemm_oracle::reduction::Truth;
 use gemm_runtime::{Device, Error, Launched, ReduceKernel};
 
 /// Lengths at which warps, blocks and passes begin and end.
@@ -13,8 +13,8 @@ pub const CLASSIC: [Op; 4] = [Op::Sum, Op::Prod, Op::Max, Op::Min];
 /// Elements that suit the operator: of a product, such as keep it in range.
 pub fn elements(op: Op, seed: u64, len: usize) -> Vec<f32> {
     match op {
-        Op::Prod => gemm_reference::random::near_one(seed, len),
-        _ => gemm_reference::random::values(seed, len),
+        Op::Prod => gemm_oracle::random::near_one(seed, len),
+        _ => gemm_oracle::random::values(seed, len),
     }
 }
 

@@ -8,7 +8,7 @@ use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
 use gemm_bench::grid::report::GridRow;
 use gemm_bench::grid::shapes::GemmShape;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{Device, Error, SgemmSpec, SgemmTable};
 use rayon::prelude::*;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the model of time puts first of a space, timed on a GPU beside the best that a search finds there.
 
-    examples/bench/peers/first.py target/release/examples/tune > tests/profiler/first.csv
+    examples/bench/peers/first.py target/release/examples/tune > tests/data/profiler/first.csv
 
 Of each space of `tune`: the ten specs that are first of a ranking without a GPU, of so many classes of specs that every machine ranks
 the same, and the ten that a search on the GPU found fastest, which was told nothing. All twenty are then timed in one run. Specs of

@@ -2,7 +2,7 @@
 """What the profiler counts in each stage of the ladders, as a table.
 
     cargo build --release --example profile
-    examples/bench/peers/profile.py target/release/examples/profile > tests/profiler/h200.csv
+    examples/bench/peers/profile.py target/release/examples/profile > tests/data/profiler/h200.csv
 
 It launches every stage once at each shape under ncu (Nsight Compute), whose counters these are, and writes a line for each
 launch: which stage, which shape, which kernel, and the columns below. It changes no clock. `--report FILE` reads what ncu has

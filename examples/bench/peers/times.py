@@ -4,7 +4,7 @@
     cargo build --release --example predict
     examples/bench/peers/times.py target/release/examples/predict --ladder ladder.jsonl big.jsonl \\
         --space large:4096:large.jsonl small_sample:1024:sample.jsonl > times.csv
-    examples/bench/peers/times.py target/release/examples/predict --again tests/profiler/times.csv \\
+    examples/bench/peers/times.py target/release/examples/predict --again tests/data/profiler/times.csv \\
         --lines ladder.jsonl --space … > times.csv
 
 The files are what `ladder --json` and `tune --json` have written, on a GPU but for --lines, of which the specs alone are read. With
@@ -65,7 +65,7 @@ def main():
                     continue
                 line = lines[key[:2]] if row["set"] in ("sgemm", "reduce") else row["name"]
                 wanted.append((*key[:2], line, key[2], float(row["time_ms"]), [int(row["registers"])]))
-    registers = compiled_registers(pathlib.Path(__file__).parents[3] / "tests/profiler/h200.csv")
+    registers = compiled_registers(pathlib.Path(__file__).parents[3] / "tests/data/profiler/h200.csv")
     for path in args.ladder:
         for x in read(path):
             name, line = stage(x)

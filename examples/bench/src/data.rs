@@ -78,7 +78,7 @@ fn powers(seed: u64, len: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_reference::reduction::Truth;
+    use gemm_oracle::reduction::Truth;
 
     #[test]
     fn a_seed_gives_the_same_values_and_another_one_others() {

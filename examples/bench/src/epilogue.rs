@@ -3,9 +3,9 @@
 use crate::data;
 use crate::products::{Matrices, Products, turned};
 use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec};
-use gemm_reference::beside::Beside as OnHost;
-use gemm_reference::epilogue::stored;
-use gemm_reference::product::{Size, Verdict};
+use gemm_oracle::beside::Beside as OnHost;
+use gemm_oracle::epilogue::stored;
+use gemm_oracle::product::{Size, Verdict};
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{
     AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut,

@@ -2,7 +2,7 @@
 
 use crate::cli::Failure;
 use crate::data;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{Buffer, Device, Error, MatrixMut, MatrixRef};
 use std::fmt;
 

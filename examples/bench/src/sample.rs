@@ -8,7 +8,7 @@ use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, SimulationLimits};
 use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::spec::{Bounds, Over};
 use gemm_runtime::{
     Counters, Device, Error, Launched, LaunchedStep, ReduceSpec, SassCounters, SgemmSpec,

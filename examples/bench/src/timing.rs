@@ -4,7 +4,7 @@ use crate::cli::Failure;
 use crate::gpu::{Blas, Gpu, Product, Timer, UnfusedEpilogue, Work, failed, fma_rate};
 use crate::operands::{Launchable, Operands};
 use gemm_dsl::spec::Arith;
-use gemm_reference::product::Verdict;
+use gemm_oracle::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};
 
 /// A GPU with its ceiling, and cuBLAS where it is installed.

@@ -3,7 +3,7 @@
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::{Gpu, Timer, read_rate};
 use gemm_bench::tune::target::{SpecTime, Target};
-use gemm_reference::reduction::Truth;
+use gemm_oracle::reduction::Truth;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Op;
 use gemm_runtime::{Buffer, Device, Error, ReduceKernel, ReduceSpec};

@@ -8,7 +8,7 @@ use gemm_bench::operands::Operands;
 use gemm_bench::products::Products;
 use gemm_bench::timing::{Fusion, GemmBench};
 use gemm_bench::tune::target::{SpecTime, Target};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::compile::Resources;
 use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Device, Error, Sgemm as SgemmOf, SgemmSpec};

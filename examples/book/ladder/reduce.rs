@@ -12,7 +12,7 @@ use gemm_bench::report::{CounterRow, StageRow};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::stages::{self, Stage};
-use gemm_reference::reduction::{Truth, Verdict};
+use gemm_oracle::reduction::{Truth, Verdict};
 use gemm_runtime::spec::{Over, ReduceSpec};
 use gemm_runtime::{Buffer, Counters, Device, Error, ReduceKernel};
 

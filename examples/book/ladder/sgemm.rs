@@ -13,7 +13,7 @@ use gemm_bench::report::{CounterRow, ProductRow, StageRow};
 use gemm_bench::timing::{Fusion, GemmBench, KernelTimes};
 use gemm_bench::{data, npy, progress};
 use gemm_dsl::stages::Stage;
-use gemm_reference::product::{Size, Verdict};
+use gemm_oracle::product::{Size, Verdict};
 use gemm_runtime::spec::Batch;
 use gemm_runtime::{ByName, Counters, Device, Error, Sgemm, SgemmSpec};
 use indicatif::ProgressBar;

@@ -27,7 +27,7 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::Decision as Decided;
 use gemm_dsl::spec::Instruction;
 use gemm_dsl::{cuda, parse};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
 use gemm_runtime::{Device, Error, ReduceSpec, SassCounters, SgemmSpec};
 use recorder::{Recorder, Recording};

@@ -1,6 +1,7 @@
 //! Which counts of a stage, as compiled, are known to be further off the profiler's than they may be.
 
-use gemm_reference::profiler::{self, Measured, Which};
+use gemm_oracle::profiler;
+use gemm_oracle::profiler::{Measured, Which};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -14,7 +14,7 @@ use gemm_bench::cli::Failure;
 use gemm_bench::sample;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::Stmt;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::spec::Bounds;
 use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use launches::EdgeLaunch;

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 /// What `examples/bench/peers/times.py` has written: first the device, then the names of the columns.
-const FILE: &str = include_str!("../../../tests/profiler/times.csv");
+const FILE: &str = include_str!("../../../tests/data/profiler/times.csv");
 
 /// The times of a stage, with what bounds them.
 #[derive(Clone, Debug, Serialize)]

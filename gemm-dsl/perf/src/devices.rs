@@ -7,7 +7,7 @@ use std::fmt;
 /// Where the figures of a device come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// What kernels reach and all [`Times`] were fitted to `tests/profiler/times.csv`; the rates that no launch exceeds, and
+    /// What kernels reach and all [`Times`] were fitted to `tests/data/profiler/times.csv`; the rates that no launch exceeds, and
     /// the size of the second-level cache, are published by its maker, in the documents that are named.
     Measured(&'static str),
     /// Published by its maker, in the document that is named; what a multiprocessor gets from the second-level cache, and all of

@@ -6,7 +6,7 @@ use super::*;
 use gemm_dsl::target::arch::WARP;
 
 /// Launches with their times on an H200; its first line says how they were taken.
-const TIMES: &str = include_str!("../../../tests/profiler/times.csv");
+const TIMES: &str = include_str!("../../../tests/data/profiler/times.csv");
 
 /// A stage, the sizes at which the model is further off than [`WORST`] with the share by which it is, and why.
 type Outside = (&'static str, &'static [(u32, f64)], &'static str);
@@ -110,7 +110,7 @@ fn the_model_holds_for_all_that_was_measured() {
 }
 
 /// Specs that differ in what the model does not see stand side by side here, so that the first are a tenth of all; a ranking
-/// (`tune --for`) has one of each class, and its first ten are held against `tests/profiler/first.csv` where it is made.
+/// (`tune --for`) has one of each class, and its first ten are held against `tests/data/profiler/first.csv` where it is made.
 #[test]
 fn what_a_model_puts_first_is_among_the_best() {
     for set in ["large", "small", "large_sample", "small_sample"] {

@@ -23,7 +23,7 @@
 //! * What it cannot know it does not give: the instructions of a kernel that keeps arrays in local memory.
 //!
 //! What registers the compiler has, which values it moves between them, what it schedules where and how often a wait is repeated
-//! is not modelled. `tests/profiler` holds the model against what the profiler counts on an H200.
+//! is not modelled. `tests/data/profiler` holds the model against what the profiler counts on an H200.
 
 mod accesses;
 mod branch;

@@ -8,7 +8,7 @@
 //! ([`Rules::dot`]).
 //!
 //! Of `sm_90` this was compared with the instructions themselves, `mma.sync` and `wgmma`, on an H200 (`tests/kernels`). Of
-//! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/tensor_core`), of `sm_120` and `sm_100` on what
+//! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/data/tensor_core`), of `sm_120` and `sm_100` on what
 //! they report.
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Batch, Bounds, SgemmSpec};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{Buffer, Device, MatrixList, MatrixListMut, MatrixMut, MatrixRef, Sgemm};
 use gemm_tests::arbitrary;
 use gemm_tests::batch::{Lies, run};

@@ -2,8 +2,8 @@
 
 use crate::{same_bits, trial};
 use gemm_dsl::spec::SgemmSpec;
-use gemm_reference::product::Size;
-use gemm_reference::random::Hard;
+use gemm_oracle::product::Size;
+use gemm_oracle::random::Hard;
 use gemm_runtime::Device;
 use gemm_tests::product::{Placement, Problem};
 use libtest_mimic::{Failed, Trial};

@@ -3,8 +3,8 @@
 use crate::{on_gpu, own_gpu, trial};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
-use gemm_reference::fold::Number;
-use gemm_reference::random::Random;
+use gemm_oracle::fold::Number;
+use gemm_oracle::random::Random;
 use gemm_runtime::Device;
 use gemm_tests::fold::device::OnDevice;
 use gemm_tests::fold::lying::Lying;

@@ -3,7 +3,7 @@
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::spec::{AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};
@@ -249,7 +249,7 @@ fn a_row_has_the_bits_of_an_array() {
 
 /// Results of one thread, and of one element: nothing else has a say in them.
 fn single_elements_are_right_whatever_they_are() {
-    use gemm_reference::fold::Number;
+    use gemm_oracle::fold::Number;
     let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.5, 6e-8, 65504.0];
     each(|n, op, element| {
         for over in [Over::Rows, Over::Columns, Over::Segments] {
@@ -279,7 +279,7 @@ fn single_elements_are_right_whatever_they_are() {
 
 /// An index takes the first of equal values wherever threads, parts and rounds meet, and those of NaN.
 fn the_first_of_equal_values_wins_anywhere() {
-    use gemm_reference::fold::Number;
+    use gemm_oracle::fold::Number;
     for op in [Op::Argmax, Op::Argmin] {
         for line in
             ["blocks: 3, block: 32", "over: rows, group: 4", "over: columns, block: 32", "float4"]

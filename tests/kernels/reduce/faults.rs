@@ -5,7 +5,7 @@ use crate::planted_faults::*;
 use gemm_dsl::Family;
 use gemm_dsl::ir::{MemoryOrder, Scope, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
-use gemm_reference::fold::Number;
+use gemm_oracle::fold::Number;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Failure, simulate};
 use gemm_tests::fold::{Case, Shape};

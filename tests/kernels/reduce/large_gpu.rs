@@ -4,9 +4,9 @@
 use crate::trial;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{Op, ReduceSpec};
-use gemm_reference::fold::{Folded, Kind, Number, folded};
-use gemm_reference::random;
-use gemm_reference::random::Random;
+use gemm_oracle::fold::{Folded, Kind, Number, folded};
+use gemm_oracle::random;
+use gemm_oracle::random::Random;
 use gemm_runtime::cudarc::driver::{CudaSlice, CudaStream, DeviceRepr};
 use gemm_runtime::{Device, Element, Elements, MatrixRef, ReduceKernel, ReduceTable, Segments};
 use libtest_mimic::{Failed, Trial};

@@ -3,7 +3,7 @@
 
 use crate::reduce::each::{each, right, same};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec, ResultType};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Machine, Simulator, run};
 use gemm_tests::fold::{Case, Shape, closures};
@@ -192,7 +192,7 @@ fn arrays_of_one_value_are_right() {
             for value in values {
                 for len in [1, 2, 127, 128, 129, 400] {
                     let mut case = case(&spec, array(len), 1);
-                    let bits = gemm_reference::fold::Number::Float(value).bits(element.elem());
+                    let bits = gemm_oracle::fold::Number::Float(value).bits(element.elem());
                     case.inputs[0].fill(bits);
                     right(&machine, &case, &Lying::PACKED);
                 }
@@ -280,7 +280,7 @@ fn folds_maps_and_finishes_are_what_they_say() {
 
 /// A case that cannot be judged shows nothing: there are few.
 fn most_random_cases_are_judged() {
-    use gemm_reference::fold::{Folded, folded};
+    use gemm_oracle::fold::{Folded, folded};
     each(|n, op, element| {
         let spec = of(op, element);
         let mut unjudged = 0;

@@ -1,6 +1,6 @@
 //! Reductions with any keys and any expressions of ours, of any shape, lying anyhow.
 
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_tests::arbitrary;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::sample;

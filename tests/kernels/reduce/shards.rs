@@ -6,7 +6,7 @@ use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::{Extent, Variant};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
 use gemm_dsl::{Family, SpecErrors};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_tests::arbitrary;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::shards::{Shards, cut};
@@ -150,7 +150,7 @@ fn forms_and_shards_fold_what_is_missing_alike() {
                 .collect();
             let case = |spec: &ReduceSpec| Case {
                 spec: spec.clone(),
-                kind: gemm_reference::fold::Kind::Sum,
+                kind: gemm_oracle::fold::Kind::Sum,
                 map: None,
                 finish: None,
                 shape: shape.clone(),

@@ -4,7 +4,7 @@ use crate::reduce::each::{each, same};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_dsl::tables::KernelTable;
 use gemm_dsl::tables::shipped::tuned;
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_tests::fold::lying::Lying;
 use gemm_tests::fold::simulate::{Simulator, run};
 use gemm_tests::fold::{Case, Shape};

@@ -3,7 +3,7 @@
 use crate::planted_faults::{kernel, launch_product};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec, SplitK};
 use gemm_dsl::stages::{self, Stage};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{Device, Sgemm};
 use gemm_sim::Counters;
 use libtest_mimic::Trial;

@@ -3,9 +3,9 @@
 use crate::{same_bits, trial};
 use gemm_dsl::spec::{Bounds, GemmLayout, Instruction, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_reference::product::Size;
-use gemm_reference::random::Hard;
-use gemm_reference::sharing::SIMULATED;
+use gemm_oracle::product::Size;
+use gemm_oracle::random::Hard;
+use gemm_oracle::sharing::SIMULATED;
 use gemm_runtime::Device;
 use gemm_tests::prepared::compare;
 use gemm_tests::product::{Placement, Problem, SIZES, accepted};

@@ -2,8 +2,8 @@
 //! in ascending K, a row of C has the same bits alone and in any batch.
 
 use gemm_dsl::spec::{Bounds, GemmLayout, SgemmSpec, Spec};
-use gemm_reference::product::Size;
-use gemm_reference::random::{Hard, Random};
+use gemm_oracle::product::Size;
+use gemm_oracle::random::{Hard, Random};
 use gemm_runtime::{
     ByName, Device, Error, KernelTable, MatrixMut, MatrixRef, SgemmShape, SgemmTable, Variant,
 };

@@ -12,7 +12,7 @@ use gemm_fixtures::tensor_copies;
 use gemm_fixtures::tensor_copies::Boxes;
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::{Fill, Product};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use gemm_runtime::compile::{self, Options};
 use gemm_runtime::cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_runtime::cudarc::driver::{CudaSlice, DevicePtr, LaunchConfig, PushKernelArg};

@@ -1,7 +1,7 @@
 //! Expressions of reductions, each with what it computes, written by hand.
 
 use gemm_dsl::ir::Elem;
-use gemm_reference::fold::{Kind, Number};
+use gemm_oracle::fold::{Kind, Number};
 
 /// A `map`.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //! zeros of both signs, subnormal numbers, equal values; and in some arrays NaN and infinities.
 
 use gemm_dsl::ir::Elem;
-use gemm_reference::fold::{Kind, Number};
-use gemm_reference::random::Random;
+use gemm_oracle::fold::{Kind, Number};
+use gemm_oracle::random::Random;
 
 /// What an array may hold besides.
 const SPECIAL: [f64; 6] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 65504.0];

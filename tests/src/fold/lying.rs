@@ -4,7 +4,7 @@
 use super::{Case, Shape};
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Extent};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 
 /// The inputs of a reduction at most.
 const MOST_INPUTS: usize = 4;

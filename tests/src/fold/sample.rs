@@ -6,7 +6,7 @@ use super::{Case, Shape, closures};
 use crate::arbitrary;
 use gemm_dsl::plan::Share;
 use gemm_dsl::spec::{DataType, LaunchForm, Op, Over, ReduceSpec};
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 
 /// So many reductions by an operator over what is said, the same on every run and machine: elements of each type
 /// in turn, every second one in a single launch where there may be several, all else at random. Each has a result,

@@ -6,7 +6,7 @@ use super::simulate::simulate;
 use super::{Case, Shape};
 use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
-use gemm_reference::random::Random;
+use gemm_oracle::random::Random;
 use std::ops::Range;
 
 /// What came of a case that was folded shard by shard.

@@ -12,7 +12,7 @@ use cudarc::cublas::sys::{
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig};
 use cudarc::driver::{CudaSlice, DevicePtrMut};
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::Error;
 
 /// cuBLAS on the stream of a GPU, in plain `f32`: without TF32.

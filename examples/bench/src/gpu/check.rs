@@ -4,7 +4,7 @@ use super::{Gpu, failed};
 use crate::grid::shapes::GemmShape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
 use gemm_dsl::spec::{Arith, GemmLayout};
-use gemm_reference::product::{Size, UNDERFLOW};
+use gemm_oracle::product::{Size, UNDERFLOW};
 use gemm_runtime::Error;
 
 /// One element of A·B and of |A|·|B| a thread, over tiles in shared memory. A and B lie as their strides say.

@@ -2,7 +2,7 @@
 
 use super::{Gpu, failed};
 use cudarc::driver::{CudaFunction, CudaSlice, CudaView, LaunchConfig, PushKernelArg};
-use gemm_reference::product::{Size, Truth};
+use gemm_oracle::product::{Size, Truth};
 use gemm_runtime::Error;
 use std::cell::OnceCell;
 

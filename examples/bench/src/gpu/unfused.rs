@@ -9,7 +9,7 @@ use crate::operands::Operands;
 use crate::products::Products;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};
 use gemm_dsl::spec::{Along, GemmLayout, SgemmSpec};
-use gemm_reference::beside::Beside as OnHost;
+use gemm_oracle::beside::Beside as OnHost;
 use gemm_runtime::Error;
 use text::THREADS;
 

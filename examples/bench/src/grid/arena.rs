@@ -7,7 +7,7 @@ use crate::gpu::{BEHIND, Blas, Gpu, Product, Verifier, failed};
 use crate::products::{Products, turned};
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Accuracy, Arith};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::{
     Error, Launched, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
 };

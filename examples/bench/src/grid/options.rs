@@ -7,7 +7,7 @@ use crate::plot;
 use crate::tune::table::fit;
 use clap::Parser;
 use gemm_dsl::spec::{Accuracy, GemmLayout};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::SgemmTable;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use super::shapes::GemmShape;
 use gemm_dsl::spec::GemmLayout;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use serde::Serialize;
 
 /// What a GPU of the H200's kind may reach: floating-point operations, and bytes from memory and from the L2 cache, in a

@@ -2,7 +2,7 @@
 
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use std::fmt;
 
 /// Extents of the grid: of M and of N, and of K.

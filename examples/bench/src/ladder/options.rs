@@ -3,7 +3,7 @@
 use crate::cli::{DeviceChoice, Failure, count};
 use crate::plot;
 use clap::{Parser, ValueEnum};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
 use std::path::{Path, PathBuf};

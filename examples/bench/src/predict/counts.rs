@@ -14,8 +14,8 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::arch::WARP;
+use gemm_oracle::product::Size;
 use gemm_perf::{Launch, Reads, Waits, Work};
-use gemm_reference::product::Size;
 use gemm_runtime::{Device, Error, Launched, LaunchedStep};
 
 /// Counts do not depend on the elements.

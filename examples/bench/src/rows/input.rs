@@ -3,7 +3,7 @@
 use crate::gpu::{Gpu, failed};
 use cudarc::driver::CudaSlice;
 use fastrand::Rng;
-use gemm_reference::fold::Number;
+use gemm_oracle::fold::Number;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::DataType;
 use gemm_runtime::{Element, Error};

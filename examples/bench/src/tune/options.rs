@@ -7,8 +7,8 @@ use crate::products::Products;
 use crate::tune::space::Space;
 use crate::tune::table::options::TableOptions;
 use clap::{Parser, ValueEnum};
+use gemm_oracle::product::Size;
 use gemm_perf::{DEVICES, Device};
-use gemm_reference::product::Size;
 
 /// Search the space of specs for the fastest.
 #[derive(Debug, Parser)]

@@ -6,7 +6,7 @@ use crate::edges::requests;
 use crate::edges::requests::{EdgeRequests, Guard, LaunchPair};
 use crate::ownership::GlobalMatrix;
 use gemm_bench::cli::Failure;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use gemm_runtime::Error;
 use gemm_runtime::watch::Trace;
 use std::collections::BTreeSet;

@@ -52,7 +52,7 @@ fn of_each_tile_one_comes_first() {
 }
 
 /// What `examples/bench/peers/first.py` has written: the first of a ranking, timed beside the best of a search on the same GPU.
-const FIRST: &str = include_str!("../../../../../tests/profiler/first.csv");
+const FIRST: &str = include_str!("../../../../../tests/data/profiler/first.csv");
 
 /// How much longer the best of the first ten may take than the best that a search finds.
 const NEAR: f64 = 1.03;

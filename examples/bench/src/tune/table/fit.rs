@@ -10,7 +10,7 @@ use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables;
 use gemm_dsl::tables::{KernelTable, SgemmProblem};
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use rayon::prelude::*;
 use std::collections::HashSet;
 

@@ -3,8 +3,8 @@
 use gemm_dsl::parse;
 use gemm_dsl::plan::Shape;
 use gemm_dsl::spec::SgemmSpec;
+use gemm_oracle::product::Size;
 use gemm_perf::{Device, H200};
-use gemm_reference::product::Size;
 
 /// What a line is by the model: made once for a line, asked for each shape.
 #[derive(Clone, Debug, PartialEq)]

@@ -141,7 +141,7 @@ mod tests {
     use crate::tune::options::TuneOptions;
     use crate::tune::table::times::{Head, Time};
     use clap::Parser;
-    use gemm_reference::product::Size;
+    use gemm_oracle::product::Size;
 
     fn task(line: &str) -> Result<Option<Task>, String> {
         let words = std::iter::once("tune").chain(line.split_whitespace());

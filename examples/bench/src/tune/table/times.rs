@@ -5,7 +5,7 @@ use crate::cli::{Failure, named};
 use crate::grid::shapes::GemmShape;
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::Target;
-use gemm_reference::product::Size;
+use gemm_oracle::product::Size;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};

@@ -38,7 +38,7 @@ const fn wgmma(arith: Arith, teraflops: f64, launches: u32) -> Rate {
 const LAUNCH: f64 = 3.2e-6;
 const NEXT_LAUNCH: f64 = 1.15e-6;
 
-/// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/profiler/times.csv` (2026-11-24), at 4096 and 8192: `bf16` by
+/// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv` (2026-11-24), at 4096 and 8192: `bf16` by
 /// `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and 58.5; by `wgmma`, with what makes planes, `bf16` 580 and 679, `bf16x6` 129 and
 /// 135, `f16x3` 205 and 227. What is here is without planes, whose bytes are in [`Gpu::planes`], and without waves of which some
 /// tiles are missing.

@@ -20,7 +20,7 @@ fn slow(planes: Splits) -> Machine {
     Machine { name: "slow", gpu, link: Link { latency: 0.0, rate: 1.0 }, lost: 0.0, ..of_h200 }
 }
 
-/// Medians of `tests/profiler/times.csv`, in ms.
+/// Medians of `tests/data/profiler/times.csv`, in ms.
 #[test]
 fn products_of_each_arithmetic_take_as_long_as_was_measured() {
     for (line, of_4096, of_8192, share) in [

@@ -104,7 +104,7 @@ mod tests {
     use crate::tune::table::condition::Feature;
     use gemm_dsl::spec::GemmLayout;
     use gemm_dsl::tables::Target;
-    use gemm_reference::product::Size;
+    use gemm_oracle::product::Size;
     use std::collections::BTreeSet;
 
     fn leaf(line: usize) -> Box<Tree> {

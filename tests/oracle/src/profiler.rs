@@ -1,10 +1,10 @@
-//! What the profiler counts of the stages of both ladders (`tests/profiler/h200.csv`), and which of these figures are known to be
+//! What the profiler counts of the stages of both ladders (`tests/data/profiler/h200.csv`), and which of these figures are known to be
 //! further off a prediction than they may be (`known.csv`). The first line of either has the names of its columns.
 
 use std::collections::BTreeMap;
 
-const MEASURED: &str = include_str!("../../profiler/h200.csv");
-const KNOWN: &str = include_str!("../../profiler/known.csv");
+const MEASURED: &str = include_str!("../../data/profiler/h200.csv");
+const KNOWN: &str = include_str!("../../data/profiler/known.csv");
 
 /// Which launch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
