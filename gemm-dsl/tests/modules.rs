@@ -401,7 +401,9 @@ impl Crate {
             let names = self.names.get(*glob);
             defined(glob) || names.is_some_and(|names| names.contains_key(name))
         });
-        glob.map_or(module.to_vec(), |glob| onward(&[&glob[..], &[name.clone()]].concat()))
+        glob.map_or(module.to_vec(), |glob| {
+            onward(&[&glob[..], std::slice::from_ref(name)].concat())
+        })
     }
 
     /// Arrows between the children of each module, with the place of one import.
@@ -445,9 +447,9 @@ fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
 }
 
 /// The names that `from` leads to, itself only through a circle, each with the one before it.
-fn reached(arrows: &BTreeMap<(String, String), String>, from: &String) -> BTreeMap<String, String> {
+fn reached(arrows: &BTreeMap<(String, String), String>, from: &str) -> BTreeMap<String, String> {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
-    let mut next = vec![from.clone()];
+    let mut next = vec![from.to_owned()];
     while !next.is_empty() {
         let mut found = Vec::new();
         for name in next {
@@ -509,7 +511,7 @@ fn no_two_children_of_a_module_import_each_other() {
     for member in &members {
         let found = Crate::read(&workspace().join(member).join("src"));
         for (parent, arrows) in found.arrows() {
-            let parent = [&[member.clone()], &parent[..]].concat().join("::");
+            let parent = [std::slice::from_ref(member), &parent[..]].concat().join("::");
             for (circle, told) in circles(&arrows) {
                 let listed = KNOWN.iter().find(|(of, names)| *of == parent && circle == *names);
                 if listed.is_none_or(|listed| !known.remove(listed)) {

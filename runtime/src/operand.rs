@@ -164,6 +164,7 @@ pub enum Exclusive<'a, T: Element> {
 
 impl<T: Element> Shared<'_, T> {
     /// The number of elements of an array; none of a list.
+    #[expect(clippy::len_without_is_empty, reason = "a hidden type; nobody asks for emptiness")]
     pub fn len(&self) -> usize {
         match self {
             Shared::Buffer(view) => view.len(),
@@ -198,7 +199,7 @@ impl<T: Element> Shared<'_, T> {
 
 impl<T: Element> Exclusive<'_, T> {
     /// The number of elements of an array; none of a list.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Exclusive::Buffer(view) => view.len(),
             Exclusive::Cuda(view) => view.len(),

@@ -147,7 +147,7 @@ fn language(env: &ExprScope) -> Result<String, Failed> {
         "{}\n## Functions\n\n\
          | function | what it gives |\n| --- | --- |\n{functions}\n{}\n\
          | function | ulp | method |\n| --- | --- | --- |\n{bounds}",
-        documentation("value.rs")?,
+        documentation("expr.rs")?,
         documentation("value/library.rs")?,
     ))
 }

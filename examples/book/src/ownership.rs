@@ -257,7 +257,7 @@ fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> 
         areas(&places.iter().filter(is_read).map(|place| (at(place), thread)).collect())
     };
     let read = (0..SHOWN).filter(|_| !is_shuffled).flat_map(read_by).collect();
-    let held = SharedTile::shared_tile(kernel, moved, &places, is_shuffled);
+    let held = SharedTile::from_moves(kernel, moved, &places, is_shuffled);
     let (groups, group) = match name == NAMES[2] {
         true => Default::default(),
         false => reuse::groups(moved, &places, held.as_ref(), is_shuffled),

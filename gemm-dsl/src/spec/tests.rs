@@ -1,6 +1,6 @@
 //! A family that exists for this test alone. It lists no key but in its table: what the grammar,
 //! the checks, the documentation and the random specs of the tests know of a key, they know from
-//! there. The count of ARCHITECTURE.md rests on it.
+//! there.
 
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
 use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};

@@ -51,7 +51,7 @@ impl SharedTile {
 
     /// Where elements of a tile lie, if each lies in one place of one slot; `is_shuffled` says that it is not told apart which lane
     /// reads what.
-    pub(super) fn shared_tile(
+    pub(super) fn from_moves(
         kernel: &Kernel,
         moved: &MatrixMoves,
         elements: &BTreeSet<Position>,

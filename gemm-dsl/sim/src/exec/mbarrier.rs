@@ -164,7 +164,7 @@ impl Machine<'_> {
             let clocks = &mut self.observers.race.clocks;
             let arrived = match rank == self.rank {
                 true => {
-                    let arrival = Arrival { bytes: 0, relaxed: relaxed };
+                    let arrival = Arrival { bytes: 0, relaxed };
                     self.mbarriers.arrive(clocks, slot, thread, arrival)
                 }
                 false => self.mbarriers.arrive_from_other(clocks, slot, thread, self.stmt, relaxed),

@@ -11,7 +11,7 @@ fn modules(folder: &Path, parent: &[String], into: &mut BTreeMap<Module, String>
     for file in std::fs::read_dir(folder).expect("the sources").map(|file| file.expect("a file")) {
         let path = file.path();
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
-        let module = [parent, &[name.clone()]].concat();
+        let module = [parent, std::slice::from_ref(&name)].concat();
         if path.is_dir() && name != "tests" {
             modules(&path, &module, into);
         } else if path.extension().is_some_and(|ext| ext == "rs") && name != "tests" {
