@@ -318,7 +318,7 @@ fn launch(
 /// println!("{single}\n\n{batch}");
 /// ```
 pub fn sgemm_tables(arch: Option<Arch>, accuracy: Accuracy) -> [&'static SgemmTable; 2] {
-    let Tables { one, batch } = Tables::of(arch.map(Arch::number), accuracy);
+    let Tables { one, batch } = Tables::for_arch(arch.map(Arch::number), accuracy);
     [&one.table, &batch.table]
 }
 

@@ -232,7 +232,7 @@ pub enum Error {
     #[error(transparent)]
     Unmet(Box<ContractError>),
     /// The type of a kernel does not list the operands of its spec.
-    #[error("{}", kernel_type(line, operands, (needed, found), by_name))]
+    #[error("{}", kernel_type(line, operands, needed, found, by_name))]
     KernelType {
         /// The spec.
         line: String,
@@ -444,7 +444,8 @@ fn out_of_range(start: usize, end: usize, len: usize, of: &str) -> String {
 fn kernel_type(
     line: &str,
     operands: &[String],
-    (needed, found): (&str, &str),
+    needed: &str,
+    found: &str,
     by_name: &str,
 ) -> String {
     let takes = listed(operands);

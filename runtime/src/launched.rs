@@ -55,7 +55,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    pub(crate) fn of(profile: &Profile) -> Self {
+    pub(crate) fn from_profile(profile: &Profile) -> Self {
         Self { counters: profile.total, compiled: profile.compiled }
     }
 }

@@ -27,7 +27,7 @@ impl<T: Element> Matrix<T> {
     /// [`Error::ShortPitch`] where the pitch is shorter than a row, [`Error::WrongExtent`] where the
     /// buffer is too short.
     pub fn from_buffer(buffer: Buffer<T>, rows: usize, cols: usize, pitch: usize) -> Result<Self> {
-        let shape = Shape::pitched(("buffer", buffer.len()), rows, cols, pitch)?;
+        let shape = Shape::pitched("buffer", buffer.len(), rows, cols, pitch)?;
         Ok(Self { buffer, shape })
     }
 

@@ -62,7 +62,7 @@ impl<I: Offset> Segments<I> {
     ///
     /// # Errors
     /// As [`Segments::new`], and those of [`Device::download`].
-    pub fn of(device: &Device, offsets: Buffer<I>) -> Result<Self> {
+    pub fn from_buffer(device: &Device, offsets: Buffer<I>) -> Result<Self> {
         let end = end_of(&device.download(&offsets)?)?;
         Ok(Self { offsets, end })
     }

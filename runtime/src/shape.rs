@@ -117,7 +117,8 @@ impl Shape {
 
     /// Matrices of such rows in an argument of `len` elements.
     pub(crate) fn batched(
-        (argument, len): (&str, usize),
+        argument: &str,
+        len: usize,
         batch: Batch,
         rows: usize,
         cols: usize,
@@ -126,7 +127,7 @@ impl Shape {
         let Batch { count, distance } = batch;
         // No matrix needs no elements.
         let of_one = if count == 0 { 0 } else { rows };
-        let one = Self::pitched((argument, len), of_one, cols, pitch)?;
+        let one = Self::pitched(argument, len, of_one, cols, pitch)?;
         let shape = Self { rows, batch: Some(batch), ..one };
         if shape.count() == 0 {
             return Ok(shape);
@@ -149,7 +150,8 @@ impl Shape {
 
     /// Rows in an argument of `len` elements.
     pub(crate) fn pitched(
-        (argument, len): (&str, usize),
+        argument: &str,
+        len: usize,
         rows: usize,
         cols: usize,
         pitch: usize,

@@ -84,7 +84,7 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
-        let shape = Shape::pitched(("array", elements.len()), rows, cols, pitch)?;
+        let shape = Shape::pitched("array", elements.len(), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 
@@ -116,7 +116,7 @@ impl<'a, T: Element> MatrixRef<'a, T> {
     ) -> Result<Self> {
         let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
         let batch = Batch { count, distance };
-        let shape = Shape::batched(("array", elements.len()), batch, rows, cols, pitch)?;
+        let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 
@@ -161,7 +161,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
-        let shape = Shape::pitched(("array", elements.len()), rows, cols, pitch)?;
+        let shape = Shape::pitched("array", elements.len(), rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 
@@ -193,7 +193,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
     ) -> Result<Self> {
         let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
         let batch = Batch { count, distance };
-        let shape = Shape::batched(("array", elements.len()), batch, rows, cols, pitch)?;
+        let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
 

@@ -280,7 +280,7 @@ fn check_shared(spec: &ReduceSpec, parts: &[AccumulatorPart], faults: &mut Fault
         let several = spec.run.is_some() || spec.blocks.is_some_and(|blocks| blocks > 1);
         let word = if several { TICKET_BYTES } else { 0 };
         faults.require(bytes + word <= STATIC_SHARED_BYTES, || {
-            messages::too_much_shared(spec.block, width, (kept, word), STATIC_SHARED_BYTES)
+            messages::too_much_shared(spec.block, width, kept, word, STATIC_SHARED_BYTES)
         });
     }
 }

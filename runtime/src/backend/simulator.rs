@@ -290,14 +290,14 @@ impl Backend for Simulator {
         let kernel = &loadable.kernel;
         let Some(watch) = watch else {
             let profile = gemm_sim::profile(kernel, &buffers, &scalars, &options)?;
-            return Ok(Some(Box::new(Counted::of(&profile))));
+            return Ok(Some(Box::new(Counted::from_profile(&profile))));
         };
         let blocks = watch.blocks(kernel, grid);
         let before = buffers.iter().map(BufferArg::copied).collect();
         let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
         let arguments = Arguments { buffers: before, scalars };
         watch.ran(Seen { kernel, grid, is_main, ran: ran.as_ref(), traces, arguments });
-        Ok(Some(Box::new(Counted::of(&ran?))))
+        Ok(Some(Box::new(Counted::from_profile(&ran?))))
     }
 
     fn synchronize(&self) -> Result<()> {

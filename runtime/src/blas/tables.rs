@@ -72,11 +72,11 @@ impl Tables {
 
     /// Those for a device.
     pub(super) fn on(device: &Device, accuracy: Accuracy) -> &'static Self {
-        Self::of(device.arch().map(Arch::number), accuracy)
+        Self::for_arch(device.arch().map(Arch::number), accuracy)
     }
 
     /// Those for a GPU of this architecture, whose rows are of that accuracy. One without a number is the simulator.
-    pub(super) fn of(arch: Option<u32>, accuracy: Accuracy) -> &'static Self {
+    pub(super) fn for_arch(arch: Option<u32>, accuracy: Accuracy) -> &'static Self {
         match (arch, accuracy) {
             (Some(90), Accuracy::Bound) => &SM_90_BOUND,
             (Some(90), Accuracy::Norm) => &SM_90_NORM,

@@ -14,11 +14,14 @@ const LAYOUTS: [GemmLayout; 4] = [GemmLayout::Nn, GemmLayout::Nt, GemmLayout::Tn
 fn all() -> impl Iterator<Item = (u32, Accuracy, &'static Tables)> {
     let classes = |arch| Accuracy::ALL.iter().map(move |class| (arch, *class));
     let kinds = Tables::ARCHS.into_iter().flat_map(classes);
-    let tables = kinds.map(|(arch, class)| (arch, class, Tables::of(Some(arch), class)));
+    let tables = kinds.map(|(arch, class)| (arch, class, Tables::for_arch(Some(arch), class)));
     // Where a class has no tables of its own they are those of `f32`.
     let has_own = |arch: u32, class| {
         class == Accuracy::Ieee
-            || !std::ptr::eq(Tables::of(Some(arch), class), Tables::of(Some(arch), Accuracy::Ieee))
+            || !std::ptr::eq(
+                Tables::for_arch(Some(arch), class),
+                Tables::for_arch(Some(arch), Accuracy::Ieee),
+            )
     };
     tables.filter(move |(arch, class, _)| has_own(*arch, *class))
 }
@@ -118,7 +121,8 @@ fn every_row_is_reached_and_sound() {
 /// Large tiles that nobody shares leave no third of the multiprocessors idle.
 #[test]
 fn large_tiles_fill_the_device_or_are_shared() {
-    let shipped = Tables::of(Some(90), Accuracy::Ieee).table(Asked { scaled: false, batch: None });
+    let shipped =
+        Tables::for_arch(Some(90), Accuracy::Ieee).table(Asked { scaled: false, batch: None });
     let sides = (512..4200).step_by(64).map(|side| SgemmShape::from((side, side, side)));
     let mut seen = 0;
     for shape in sides.chain(shapes(&[1])) {
@@ -151,7 +155,7 @@ fn rows_say_how_and_not_what() {
 
 #[test]
 fn every_architecture_has_tables_that_it_can_take() {
-    let of = |arch| Tables::of(arch, Accuracy::Ieee);
+    let of = |arch| Tables::for_arch(arch, Accuracy::Ieee);
     for arch in (50..=130).map(Some).chain([None]) {
         let Tables { one, batch } = of(arch);
         // What no list has: the one before it, as NVIDIA adds memory to a generation and takes none away.
@@ -306,7 +310,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
     let target = Target { arch: 90, sms: 132 };
     let arith = |class, batch, (size, count)| {
         let shape = SgemmShape::from(size).batch(count);
-        let shipped = Tables::of(Some(90), class).table(Asked { scaled: false, batch });
+        let shipped = Tables::for_arch(Some(90), class).table(Asked { scaled: false, batch });
         let row = shipped.table.row(&SgemmProblem { shape, target }).expect("in range");
         shipped.table.rules()[row].spec.arith
     };
@@ -331,7 +335,7 @@ fn tensor_cores_are_asked_where_that_is_granted() {
     let mut c = device.alloc_matrix(8, 8).expect("room");
     let found = Accuracy::ALL.iter().map(|class| {
         let call = sgemm(&a, &a, &mut c).accuracy(*class);
-        call.choice_by(Tables::of(Some(90), *class), &device).expect("views that fit").row
+        call.choice_by(Tables::for_arch(Some(90), *class), &device).expect("views that fit").row
     });
     // The rows that are granted more stand before all others.
     let rows: Vec<usize> = found.collect();
@@ -383,7 +387,7 @@ fn what_takes_planes_is_made_ahead_too() {
     let weights = device.prepare(Arith::Bf16x6, &b).expect("planes");
     let mut c = device.alloc_matrix(200, 400).expect("room");
     let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound);
-    let tables = Tables::of(Some(90), Accuracy::Bound);
+    let tables = Tables::for_arch(Some(90), Accuracy::Bound);
     let choice = call.choice_by(tables, &device).expect("views that fit");
     assert!(choice.line.contains("bf16x6"), "{choice:?}");
     let (line, made) = call.program(tables, &device).expect("views that fit");

@@ -70,13 +70,16 @@ impl Places {
     /// to a library.
     fn candidates(&self) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
         let Some(path) = &self.explicit else {
-            return Box::new(self.wanted.order.iter().flat_map(|place| self.of(*place)));
+            return Box::new(self.wanted.order.iter().flat_map(|place| self.candidates_at(*place)));
         };
         let place = format!("{}={}", self.wanted.variable, path.display());
         Box::new(std::iter::once((place, files_under(path, self.wanted))))
     }
 
-    fn of(&self, place: Place) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
+    fn candidates_at(
+        &self,
+        place: Place,
+    ) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
         match place {
             Place::Loader => Box::new(std::iter::once_with(|| {
                 let names = self.names.iter().copied().map(Candidate::Name);

@@ -334,9 +334,16 @@ impl ReductionPlan {
         let mut partials =
             PartialBuffers::reuse_or_alloc(rank.partials.take(), &device, elems, [mine, all])?;
         if !mine.is_empty() {
-            let lies = (own.folded.start as u64, self.partition.total as u64);
+            let (first, total) = (own.folded.start as u64, self.partition.total as u64);
             let parts = self.parts(given);
-            fold_shard(&device, line, &arrays(&parts, given), &mut partials.outputs(), lies)?;
+            fold_shard(
+                &device,
+                line,
+                &arrays(&parts, given),
+                &mut partials.outputs(),
+                first,
+                total,
+            )?;
         }
         Ok(Some(partials))
     }

@@ -288,7 +288,7 @@ pub(crate) fn logsumexp_of_f64(element: Elem) -> SpecError {
 }
 
 /// An identity that does not stay what it is.
-pub(crate) fn identity_range(acc: Elem, value: i128, (least, most): (i128, i128)) -> SpecError {
+pub(crate) fn identity_range(acc: Elem, value: i128, least: i128, most: i128) -> SpecError {
     SpecError::at_value(
         &["identity"],
         format!(
@@ -342,7 +342,8 @@ pub(crate) fn finish_values(has: usize, least: usize, example: &str) -> SpecErro
 pub(crate) fn too_much_shared(
     block: u32,
     width: u64,
-    (kept, word): (u64, u64),
+    kept: u64,
+    word: u64,
     most: u64,
 ) -> SpecError {
     let columns = if width == 1 { String::new() } else { format!(" · {width} columns") };

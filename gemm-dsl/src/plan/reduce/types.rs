@@ -170,7 +170,7 @@ fn check_expressions(spec: &ReduceSpec, faults: &mut Faults) {
         && let Some((value, _)) = identity.range(&spec.typing_of_identity())
         && !(least..=most).contains(&value)
     {
-        faults.0.push(messages::identity_range(acc, value, (least, most)));
+        faults.0.push(messages::identity_range(acc, value, least, most));
     }
     let Some(finish) = &spec.finish else { return };
     let (has, least) = (finish.closure().params().len(), spec.folded_values());

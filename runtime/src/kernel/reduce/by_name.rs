@@ -112,9 +112,9 @@ impl<'a> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
         }
         let (takes, gives) = (spec.inputs(), spec.results());
         let gives: Vec<&str> = gives.into_iter().map(|(name, _)| name).collect();
-        let places = places(&takes, &names(&inputs), ("an array that is folded", "input"))?;
+        let places = places(&takes, &names(&inputs), "an array that is folded", "input")?;
         let read: Vec<AnyInput<'_>> = places.into_iter().map(|n| AnyInput(&*inputs[n].1)).collect();
-        self::places(&gives, &names(&outputs), ("an array for results", "output"))?;
+        self::places(&gives, &names(&outputs), "an array for results", "output")?;
         outputs.sort_by_key(|(name, _)| gives.iter().position(|gives| gives == name));
         let mut written: Vec<AnyOutput<'_>> = Vec::with_capacity(outputs.len());
         for (_, output) in &mut outputs {
@@ -133,7 +133,8 @@ fn names<A>(given: &[(String, A)]) -> Vec<&str> {
 fn places(
     has: &[&str],
     given: &[&str],
-    (needed, method): (&'static str, &'static str),
+    needed: &'static str,
+    method: &'static str,
 ) -> Result<Vec<usize>> {
     for (n, name) in given.iter().enumerate() {
         if !has.contains(name) {

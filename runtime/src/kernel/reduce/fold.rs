@@ -44,13 +44,14 @@ pub(super) fn extents(
     let (Some(input), Some(name)) = (inputs.first(), spec.inputs().into_iter().next()) else {
         unreachable!("a reduction has an input")
     };
-    dispatch!(device, on => extents_on(on, spec.over, (name, *input)))
+    dispatch!(device, on => extents_on(on, spec.over, name, *input))
 }
 
 fn extents_on<B: Finds>(
     on: On<'_, B>,
     over: Over,
-    (name, input): (&str, AnyInput<'_>),
+    name: &str,
+    input: AnyInput<'_>,
 ) -> Result<(u64, u64, u64)> {
     let found = B::read_any(on, input, name)?;
     let axes = shape::axes(over, name, &found)?;

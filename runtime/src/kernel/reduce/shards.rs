@@ -19,7 +19,8 @@ pub fn fold_shard(
     line: &str,
     inputs: &[AnyInput<'_>],
     partials: &mut [AnyOutput<'_>],
-    (first, total): (u64, u64),
+    first: u64,
+    total: u64,
 ) -> Result<()> {
     let program = device.programs().of_shard(line)?;
     let over = program.spec::<ReduceSpec>().over;

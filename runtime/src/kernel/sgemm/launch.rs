@@ -77,7 +77,7 @@ enum Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    fn of(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
+    fn from_call(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
         Ok(match what {
             What::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
             What::Table(table) => Self::Of(table),
@@ -135,7 +135,7 @@ where
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
-    run(Program::of(what, device)?, device, matrices, planes, size, operands)
+    run(Program::from_call(what, device)?, device, matrices, planes, size, operands)
 }
 
 /// The program that takes of these planes those that are for its arithmetic, with these.

@@ -35,8 +35,8 @@ fn segments_are_folded_from_offset_to_offset() {
         assert_eq!(found, [&[7.0], expected.as_slice(), &[7.0]].concat());
 
         let wide = offsets.map(u64::from);
-        let wide =
-            Segments::of(&device, device.upload_of(&wide).expect("room")).expect("ascending");
+        let wide = Segments::from_buffer(&device, device.upload_of(&wide).expect("room"))
+            .expect("ascending");
         let argmax = by_name("op: argmax, over: segments, index: u64, block: 64, group: 64");
         let mut indices = device.alloc_of::<u64>(7).expect("room");
         let call = argmax.call(&device).input("input", &view).output("output", &mut indices);
@@ -54,7 +54,7 @@ fn offsets_ascend() {
         (&[0, 1, 2, 3, u32::MAX, 3], (5, 3, u32::MAX)),
     ] {
         let buffer = device.upload_of(offsets).expect("room");
-        for outcome in [Segments::new(&device, offsets), Segments::of(&device, buffer)] {
+        for outcome in [Segments::new(&device, offsets), Segments::from_buffer(&device, buffer)] {
             let error = outcome.map(|_| ()).expect_err("backwards");
             let Error::Backwards { index, offset, before } = error else { panic!("{error}") };
             assert_eq!((index, offset, before), (at.0, at.1, at.2.into()));
@@ -65,7 +65,7 @@ fn offsets_ascend() {
     let none: Segments = Segments::new(&device, &[9]).expect("no segments");
     assert!(none.is_empty());
     let foreign = Device::simulator().upload_of(&[0_u32, 1]).expect("room");
-    assert!(matches!(Segments::of(&device, foreign), Err(Error::WrongDevice { .. })));
+    assert!(matches!(Segments::from_buffer(&device, foreign), Err(Error::WrongDevice { .. })));
 }
 
 #[test]
