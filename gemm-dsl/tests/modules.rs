@@ -8,74 +8,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Circles that exist: crate and parent module, and the children that form the circle. The list only
+/// Circles that exist: crate and parent module, and the children that form the circle, in order. The list only
 /// shrinks: an entry is removed, or replaced by the smaller circle that the failing test prints.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("examples/bench", &["gpu", "grid", "operands", "predict", "rows", "sample", "timing", "tune"]),
-    ("examples/bench::scale", &["sums", "table"]),
-    ("examples/bench::tune", &["options", "table"]),
+const KNOWN: &[(&str, &str)] = &[
+    ("examples/bench", "gpu grid operands predict rows sample timing tune"),
+    ("examples/bench::scale", "sums table"),
+    ("examples/bench::tune", "options table"),
     (
         "examples/book",
-        &[
-            "ablation",
-            "analysis",
-            "diff",
-            "edges",
-            "fault",
-            "memory",
-            "omissions",
-            "ownership",
-            "partials",
-            "raster",
-            "report",
-            "resources",
-            "steps",
-            "suggestion",
-            "summary",
-            "sync",
-            "views",
-        ],
+        "ablation analysis diff edges fault memory omissions ownership partials raster \
+         report resources steps suggestion summary sync views",
     ),
-    ("examples/book", &["live", "page", "site"]),
-    ("gemm-dsl", &["cuda", "ir"]),
+    ("examples/book", "live page site"),
+    ("gemm-dsl", "cuda ir"),
     (
         "gemm-dsl::ir",
-        &[
-            "build",
-            "contract",
-            "eval",
-            "expr",
-            "function",
-            "layout",
-            "mbarrier",
-            "stmt",
-            "tensor_map",
-            "verify",
-            "wgmma",
-        ],
+        "build contract eval expr function layout mbarrier stmt tensor_map verify wgmma",
     ),
-    ("gemm-dsl::target", &["intrinsic", "tensor_core", "types"]),
+    ("gemm-dsl::target", "intrinsic tensor_core types"),
     (
         "runtime/world",
-        &[
-            "call",
-            "execution",
-            "kernels",
-            "partials",
-            "rank",
-            "reduce",
-            "selection",
-            "sharded",
-            "transport",
-            "transposition",
-        ],
+        "call execution kernels partials rank reduce selection sharded transport \
+         transposition",
     ),
-    ("runtime/world", &["failure_watch", "run"]),
-    ("runtime/world::nccl", &["abort", "communicator"]),
-    ("runtime/world::nccl", &["config", "functions", "library"]),
-    ("runtime/world::plan", &["build", "check", "distribution", "roles", "schedule", "verified"]),
-    ("runtime/world::tcp", &["fault", "hello"]),
-    ("tests/oracle", &["fold", "reduction"]),
+    ("runtime/world", "failure_watch run"),
+    ("runtime/world::nccl", "abort communicator"),
+    ("runtime/world::nccl", "config functions library"),
+    ("runtime/world::plan", "build check distribution roles schedule verified"),
+    ("runtime/world::tcp", "fault hello"),
+    ("tests/oracle", "fold reduction"),
 ];
 
 type ModulePath = Vec<String>;
@@ -480,10 +441,11 @@ fn no_two_children_of_a_module_import_each_other() {
         for (parent, arrows) in found.arrows() {
             let parent = [std::slice::from_ref(member), &parent[..]].concat().join("::");
             for (circle, told) in circles(&arrows) {
+                let circle = circle.join(" ");
                 let listed = KNOWN.iter().find(|(of, names)| *of == parent && circle == *names);
                 if listed.is_none_or(|listed| !known.remove(listed)) {
                     let told = told.join("\n        ");
-                    unknown.push(format!("    (\"{parent}\", &{circle:?}),\n        {told}"));
+                    unknown.push(format!("    (\"{parent}\", \"{circle}\"),\n        {told}"));
                 }
             }
         }
