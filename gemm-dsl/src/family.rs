@@ -10,7 +10,7 @@ use crate::spec::{
 use std::ops::Range;
 
 /// A family of kernels, by the type of its specs: those of one macro, which are made into programs. What
-/// every family has as data is a [`FamilyInfo`](spec::FamilyInfo).
+/// every family has as data is a [`FamilyInfo`](crate::spec::FamilyInfo).
 pub trait Family: Spec {
     /// Checks the spec, resolves it and builds its kernels and launches, which are verified.
     ///

@@ -162,7 +162,7 @@ impl Rules {
     /// its own.
     ///
     /// ```
-    /// use crate::target::tensor_core::{Format, Rules};
+    /// use gemm_dsl::target::tensor_core::{Format, Rules};
     ///
     /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
     /// let one = Format::Bf16.decode(0x3f80);

@@ -23,16 +23,16 @@ use std::sync::Arc;
 /// are dealt out.
 ///
 /// ```
-/// use gemm_world::{OnRank, Layout, World};
+/// use gemm_world::{Distribution, OnRank, World};
 /// use gemm_runtime::{SgemmKernel, sgemm_kernel};
 ///
 /// const GEMM: SgemmKernel = sgemm_kernel!(tile: 16x16x8, thread: 2x2);
 ///
 /// let (m, n, k) = (20, 24, 9);
 /// let product = World::simulated(3)?.run(|rank| {
-///     let a = rank.upload(&Layout::rows(m, k), &vec![1.0; m * k])?;
-///     let b = rank.upload(&Layout::cols(k, n), &vec![2.0; k * n])?;
-///     let mut c = rank.alloc(&Layout::cols(m, n))?;
+///     let a = rank.upload(&Distribution::rows(m, k), &vec![1.0; m * k])?;
+///     let b = rank.upload(&Distribution::cols(k, n), &vec![2.0; k * n])?;
+///     let mut c = rank.alloc(&Distribution::cols(m, n))?;
 ///     GEMM.on(rank).launch(&a, &b, &mut c)?;
 ///     rank.gather(&c, 0)
 /// })?;
@@ -93,7 +93,7 @@ impl<E: Operands> OnRank for Sgemm<E> {
 }
 
 /// The row is the one for the product as a whole, as packed matrices have it: the same for all parts of it, and for any number
-/// of ranks. A and B are stored row by row, M x K and K x N, where [`ShardedCall::distribution`] says nothing else.
+/// of ranks. A and B are stored row by row, M x K and K x N, where [`ShardedCall::layout`] says nothing else.
 impl<E: Operands> OnRank for SgemmTable<E> {
     type Call<'a>
         = ShardedCall<'a, E, E::Unset<'a>>
@@ -153,7 +153,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     ///
     /// ```
     /// use gemm_runtime::spec;
-    /// use gemm_world::{OnRank, Layout, World};
+    /// use gemm_world::{Distribution, OnRank, World};
     /// use gemm_runtime::{SgemmTable, sgemm_table};
     ///
     /// const GEMM: SgemmTable = sgemm_table! {
@@ -163,9 +163,9 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     ///
     /// let (m, n, k) = (20, 24, 9);
     /// let lines = World::simulated(3)?.run(|rank| {
-    ///     let a = rank.upload(&Layout::rows(m, k), &vec![1.0; m * k])?;
-    ///     let transpose_of_b = rank.upload(&Layout::rows(n, k), &vec![2.0; n * k])?;
-    ///     let mut c = rank.alloc(&Layout::cols(m, n))?;
+    ///     let a = rank.upload(&Distribution::rows(m, k), &vec![1.0; m * k])?;
+    ///     let transpose_of_b = rank.upload(&Distribution::rows(n, k), &vec![2.0; n * k])?;
+    ///     let mut c = rank.alloc(&Distribution::cols(m, n))?;
     ///     let launch = GEMM.on(rank).layout(spec::GemmLayout::Nt).launch(&a, &transpose_of_b, &mut c)?;
     ///     assert!(rank.gather(&c, 0)?.is_none_or(|c| c == vec![18.0; m * n]));
     ///     Ok(launch.line)
@@ -194,7 +194,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
     ///   operands, the memory or the machine.
     /// * [`WorldError::Schedule`] where the layouts are not those of one product on so many ranks, or no way fits in memory.
-    /// * [`WorldError::Impossible`] for a kernel that takes A and B otherwise than [`layout`](Self::distribution) says.
+    /// * [`WorldError::Impossible`] for a kernel that takes A and B otherwise than [`layout`](Self::layout) says.
     /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`] for one
     ///   whose bits depend on whether it is `pitched`, and would have to be on some rank.
     /// * [`WorldError::RankLost`]; what a launch of a part fails with, which other ranks are told.

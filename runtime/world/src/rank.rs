@@ -101,7 +101,7 @@ impl Rank {
     ///
     /// # Errors
     /// [`WorldError::RankLost`]; [`WorldError::Mismatch`] where ranks are at odds over the layout or over who gets the
-    /// elements; [`WorldError::Impossible`] for a rank that is not there; [`Error::OutOfMemory`] where the host has no room.
+    /// elements; [`WorldError::Impossible`] for a rank that is not there; [`Error::OutOfMemory`](gemm_runtime::Error::OutOfMemory) where the host has no room.
     pub fn gather<T: Element>(&mut self, part: &Sharded<T>, at: usize) -> Result<Option<Vec<T>>> {
         let (distribution, ranks) = (part.distribution().clone(), self.ranks());
         if at >= ranks {

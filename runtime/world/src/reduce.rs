@@ -103,7 +103,7 @@ impl<T, R: Elements> ShardedReduce<'_, T, R> {
     /// The one result of a kernel `over: all`, at every rank.
     ///
     /// # Errors
-    /// Those of [`launch`](Self::launch); [`Error::WrongOver`] of another kernel.
+    /// Those of [`launch`](Self::launch); [`Error::WrongOver`](gemm_runtime::Error::WrongOver) of another kernel.
     pub fn run<I: ShardedFor<T>>(self, inputs: I) -> Result<R> {
         let spec: ReduceSpec = self.kernel.spec_line().parse()?;
         if spec.over != Over::All {

@@ -109,7 +109,7 @@ impl Rank {
     /// ```
     ///
     /// # Errors
-    /// [`WorldError::Distribution`] for a layout that is not for so many ranks; what `load` fails with; [`Error::WrongExtent`] where
+    /// [`WorldError::Distribution`] for a layout that is not for so many ranks; what `load` fails with; [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) where
     /// it gives another number of elements; and those of [`Device::upload`](gemm_runtime::Device::upload).
     pub fn load<T: Element>(
         &self,
@@ -134,7 +134,7 @@ impl Rank {
     /// This rank's part of a matrix of which every rank has all elements on the host, row after row.
     ///
     /// # Errors
-    /// [`Error::WrongExtent`] where there are not `rows * cols` of the layout, and those of [`Rank::load`].
+    /// [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) where there are not `rows * cols` of the layout, and those of [`Rank::load`].
     pub fn upload<T: Element>(
         &self,
         distribution: &Distribution,
@@ -169,8 +169,8 @@ impl Rank {
     /// What lies on this rank's device as its part of a matrix.
     ///
     /// # Errors
-    /// [`WorldError::Distribution`]; [`Error::WrongExtent`] where the part has other rows and columns than the matrix;
-    /// [`Error::WrongDevice`] for one of another device.
+    /// [`WorldError::Distribution`]; [`Error::WrongExtent`](gemm_runtime::Error::WrongExtent) where the part has other rows and columns than the matrix;
+    /// [`Error::WrongDevice`](gemm_runtime::Error::WrongDevice) for one of another device.
     pub fn shard<T: Element>(
         &self,
         distribution: &Distribution,

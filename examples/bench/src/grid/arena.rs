@@ -51,7 +51,7 @@ impl<'d> Arena<'d> {
     /// Computes what a product ought to be.
     ///
     /// # Errors
-    /// Those of [`Judge::expect`].
+    /// Those of [`Verifier::expect`].
     pub fn expect(&mut self, shape: GemmShape) -> Result<(), Error> {
         self.judge.expect(&self.a, &self.host[0], &self.b, &self.host[1], shape)
     }

@@ -11,7 +11,7 @@ use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{SgemmPlan, Shape};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
-/// The program of a matrix product: one launch, or of warpgroups those of [`wgmma`]. A kernel without guards
+/// The program of a matrix product: one launch, or of warpgroups those of `program::wgmma`. A kernel without guards
 /// takes a tile of K at the least, so that empty sums are those of a kernel with guards.
 ///
 /// # Errors
