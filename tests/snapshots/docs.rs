@@ -148,7 +148,7 @@ fn language(env: &ExprScope) -> Result<String, Failed> {
          | function | what it gives |\n| --- | --- |\n{functions}\n{}\n\
          | function | ulp | method |\n| --- | --- | --- |\n{bounds}",
         documentation("expr.rs")?,
-        documentation("value/library.rs")?,
+        documentation("expr/library.rs")?,
     ))
 }
 
