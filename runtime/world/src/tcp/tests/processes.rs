@@ -149,7 +149,7 @@ fn start(
 ) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("a program"));
     command.args([
-        "world::tcp::tests::processes::child",
+        "tcp::tests::processes::child",
         "--exact",
         "--nocapture",
         "--test-threads=1",
