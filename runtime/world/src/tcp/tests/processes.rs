@@ -148,12 +148,7 @@ fn start(
     rendezvous: usize,
 ) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("a program"));
-    command.args([
-        "tcp::tests::processes::child",
-        "--exact",
-        "--nocapture",
-        "--test-threads=1",
-    ]);
+    command.args(["tcp::tests::processes::child", "--exact", "--nocapture", "--test-threads=1"]);
     command.envs(
         [
             ("RANK", rank),
@@ -209,7 +204,7 @@ fn all_others_are_told_of_one_that_ends() {
             let mut processes = all(3, role, victim);
             let victim_itself = processes.remove(victim);
             for mut process in processes {
-                let broken = format!("Broken {{ rank: {victim}, why: {lost} }}");
+                let broken = format!("RankLoss {{ rank: {victim}, why: {lost} }}");
                 assert_eq!(told(&mut process), broken, "{role} {victim}");
             }
             drop(victim_itself);
@@ -224,7 +219,7 @@ fn all_others_are_told_of_one_that_ends_when_all_have_met() {
         let mut processes = all(4, "ends at once", victim);
         let victim_itself = processes.remove(victim);
         for mut process in processes {
-            assert_eq!(told(&mut process), format!("Broken {{ rank: {victim}, why: Gone }}"));
+            assert_eq!(told(&mut process), format!("RankLoss {{ rank: {victim}, why: Gone }}"));
         }
         assert!(began.elapsed() < Duration::from_secs(LONG as u64 / 2), "{:?}", began.elapsed());
         drop(victim_itself);
@@ -240,7 +235,7 @@ fn all_others_are_told_of_one_that_is_killed() {
         killed.0.kill().expect("it can be killed");
         let began = Instant::now();
         for process in &mut processes {
-            assert_eq!(told(process), format!("Broken {{ rank: {victim}, why: Gone }}"));
+            assert_eq!(told(process), format!("RankLoss {{ rank: {victim}, why: Gone }}"));
         }
         assert!(began.elapsed() < Duration::from_secs(5));
     }
@@ -255,7 +250,7 @@ fn all_others_are_told_of_one_that_stands_still() {
         let kill = format!("kill -STOP {}", stopped.0.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
         for process in &mut processes {
-            assert_eq!(told(process), format!("Broken {{ rank: {victim}, why: Late(2s) }}"));
+            assert_eq!(told(process), format!("RankLoss {{ rank: {victim}, why: Late(2s) }}"));
         }
     }
 }
