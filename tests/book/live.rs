@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The most bytes of the page.
-const MOST: usize = 1_050_000;
+const MOST: usize = 1_100_000;
 
 /// Random specs of a family.
 const RANDOM: usize = 100;
