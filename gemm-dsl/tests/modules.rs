@@ -22,11 +22,6 @@ const KNOWN: &[(&str, &str)] = &[
     ("examples/book", "live page site"),
     ("gemm-dsl", "cuda ir"),
     (
-        "gemm-dsl::ir",
-        "build contract eval expr function layout mbarrier stmt tensor_map verify wgmma",
-    ),
-    ("gemm-dsl::target", "intrinsic tensor_core types"),
-    (
         "runtime/world",
         "call execution kernels partials rank reduce selection sharded transport \
          transposition",

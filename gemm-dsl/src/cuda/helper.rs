@@ -12,8 +12,8 @@ mod tests;
 use super::types::{element_type, vector_type};
 use super::{WIDTH, wrap};
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
+use crate::target::Format;
 use crate::target::intrinsic::Spelling;
-use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
 
 /// The function that reads 16 bytes.

@@ -25,16 +25,17 @@ mod bind;
 mod error;
 mod ranges;
 mod rule;
-mod terms;
 #[cfg(test)]
 mod tests;
 
 pub use arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, Region};
 pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
-pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
 
-use super::{Atomic, BufferId, BufferLayout, Elem, Expr, Kernel, ParamKind, Stmt, TensorMap, Ty};
+use super::{
+    Atomic, BufferId, BufferLayout, Elem, Expr, Kernel, Operand, ParamKind, Requirement, Source,
+    Stmt, TensorMap, Ty, Variant,
+};
 use rule::{Rule, is_bound};
 
 /// All that a launch has to know of a kernel.

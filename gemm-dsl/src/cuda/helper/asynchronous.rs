@@ -5,7 +5,7 @@ use crate::cuda::types::{MBARRIER, TENSOR_MAP};
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// What keeps the compiler from moving the use of sums over what stands before or behind it.
 pub(in crate::cuda) const KEEP: &str = "wgmma_keep";

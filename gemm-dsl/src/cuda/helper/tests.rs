@@ -6,7 +6,7 @@ use crate::ir::{
     KernelBuilder, LoadMatrix, MemoryOrder, Mma, Operand, ProxyFence, Scope, Special, Stmt,
     TensorMap, TensorSwizzle, VerifiedKernel, Wgmma, is_free,
 };
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 use std::collections::BTreeSet;
 
 /// A kernel over an array of each space, if the rules of the IR allow the body.

@@ -1,11 +1,8 @@
 //! How arguments are bound to a kernel: by name or in order, by one check.
 
 use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
-use super::{
-    ArrayParameter, Between, Contract, ContractError, Need, Parameter, Requirement, Source, Subject,
-};
-use super::{Operand, Rule};
-use crate::ir::{HostError, Scalar, Ty};
+use super::{ArrayParameter, Between, Contract, ContractError, Need, Parameter, Rule, Subject};
+use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
 
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];

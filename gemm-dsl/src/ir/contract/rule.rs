@@ -1,7 +1,7 @@
 //! Expressions of a contract, cheap to evaluate at every launch.
 
 use super::super::{ConstDecl, Elem, Expr, Kernel, ParamKind, Scalar};
-use super::Source;
+use crate::ir::Source;
 use crate::ir::eval;
 use crate::ir::eval::HostError;
 

@@ -2,7 +2,7 @@
 
 use super::plain::Plain;
 use super::*;
-use gemm_dsl::ir::contract::Source;
+use gemm_dsl::ir::Source;
 use gemm_dsl::ir::{Guard, Scalar, Stmt, Ty};
 
 /// What a kernel is built with.
