@@ -4,6 +4,7 @@ pub mod arch;
 pub mod device;
 mod format;
 pub mod intrinsic;
+pub(crate) mod reserved;
 pub mod types;
 
 pub use format::Format;

@@ -20,7 +20,6 @@ const KNOWN: &[(&str, &str)] = &[
          report resources steps suggestion summary sync views",
     ),
     ("examples/book", "live page site"),
-    ("gemm-dsl", "cuda ir"),
     (
         "runtime/world",
         "call execution kernels partials rank reduce selection sharded transport \

@@ -13,22 +13,6 @@ pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
 pub(in crate::cuda) const COMMIT: &str = "wgmma_commit";
 pub(in crate::cuda) const WAIT: &str = "wgmma_wait";
 
-/// Every name that is called here or defined.
-pub(in crate::cuda) fn names() -> Vec<String> {
-    let mut names: Vec<String> = [TENSOR_MAP, KEEP, FENCE, COMMIT, WAIT].map(str::to_owned).into();
-    let ops = ["init", "arrive", "arrive_expect", "wait"].map(|op| format!("mbarrier_{op}"));
-    names.extend(ops);
-    names.extend([ProxyFence::Async, ProxyFence::MbarrierInit].map(|f| fence(f).to_owned()));
-    names.extend([2, 3].into_iter().flat_map(|rank| [false, true].map(|m| tensor_copy(rank, m))));
-    names.extend([true, false].map(|more| register_limit(more).to_owned()));
-    names.extend(TensorSwizzle::ALL.map(descriptor));
-    for format in Format::ALL {
-        let columns = (8..=Wgmma::MOST_COLUMNS).step_by(8);
-        names.extend(columns.map(|columns| wgmma(format, columns)));
-    }
-    names
-}
-
 pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
     match op {
         MbarrierOp::Init { .. } => "mbarrier_init",
