@@ -4,17 +4,15 @@
 #[cfg(test)]
 mod tests;
 
-use crate::address::{Address, Argument, Description};
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
-use crate::launched::Counted;
-use crate::launched::{Launched, Ran, Took};
-use crate::program::Prepared;
+use crate::kernel_arg::{Address, Argument, MapDescription};
+use crate::program::CachedProgram;
+use crate::report::StepCounters;
+use crate::report::{LaunchReport, LoadTimes, StepRun};
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::contract::{
-    self, Arguments, ArrayAxis, BoundArray, Call, Parameter, Region, meet,
-};
+use gemm_dsl::ir::contract::{self, Arguments, ArrayAxis, Call, Parameter, Region, meet};
 use gemm_dsl::ir::program::{KernelId, Launch, ProgramValues, Slot, Temp, TempFill};
 use gemm_dsl::ir::{Extent, VerifiedProgram};
 use std::ops::Range;
@@ -24,7 +22,7 @@ use std::sync::Arc;
 const MAX_RANK: usize = 3;
 
 /// An array of a program, or a list of them: where it lies and how its elements lie there.
-pub(crate) struct Bound<'n, B: Backend> {
+pub(crate) struct BoundArray<'n, B: Backend> {
     /// What the caller calls it.
     name: &'n str,
     place: Place<'n, B>,
@@ -33,7 +31,7 @@ pub(crate) struct Bound<'n, B: Backend> {
     rank: usize,
 }
 
-impl<'n, B: Backend> Bound<'n, B> {
+impl<'n, B: Backend> BoundArray<'n, B> {
     /// Elements along so many axes, three at most.
     pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
         let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
@@ -134,11 +132,11 @@ struct Temporary<A> {
 /// of the program's.
 pub(crate) fn launch<B: Backend>(
     on: On<'_, B>,
-    program: &Arc<Prepared>,
-    inputs: &[Bound<'_, B>],
-    outputs: &[Bound<'_, B>],
+    program: &Arc<CachedProgram>,
+    inputs: &[BoundArray<'_, B>],
+    outputs: &[BoundArray<'_, B>],
     problem: &[u64],
-) -> Result<Launched> {
+) -> Result<LaunchReport> {
     for (n, written) in outputs.iter().enumerate() {
         for other in inputs.iter().chain(&outputs[..n]) {
             if written.meets(other) {
@@ -153,7 +151,7 @@ pub(crate) fn launch<B: Backend>(
     let mut run = Run { backend, program, inputs, outputs, known: &known, temps, held: None };
     // Whatever is compiled is so before any scratch memory is held, which other threads may wait for.
     let main = VerifiedProgram::main_of(&launches);
-    let (mut chosen, mut took) = (Vec::with_capacity(launches.len()), Took::default());
+    let (mut chosen, mut took) = (Vec::with_capacity(launches.len()), LoadTimes::default());
     for launch in launches {
         let (kernel, call) = run.choose(launch)?;
         if !call.is_empty() {
@@ -167,21 +165,21 @@ pub(crate) fn launch<B: Backend>(
         if !call.is_empty() {
             let is_main = main == Some(number);
             let counted = run.launch(launch, kernel, &call, is_main)?;
-            steps.push(Ran { kernel, grid: call.grid, is_main, counted });
+            steps.push(StepRun { kernel, grid: call.grid, is_main, counted });
         }
     }
     if let Some(workspace) = &mut run.held {
         B::holds_zeros(workspace, true);
     }
-    Ok(Launched { program: Arc::clone(program), main: main_kernel, steps, took })
+    Ok(LaunchReport { program: Arc::clone(program), main: main_kernel, steps, took })
 }
 
 /// A program under way.
 struct Run<'a, B: Backend> {
     backend: &'a B,
-    program: &'a Prepared,
-    inputs: &'a [Bound<'a, B>],
-    outputs: &'a [Bound<'a, B>],
+    program: &'a CachedProgram,
+    inputs: &'a [BoundArray<'a, B>],
+    outputs: &'a [BoundArray<'a, B>],
     known: &'a ProgramValues,
     /// As many as launches so far have named.
     temps: Vec<Temporary<B::Address>>,
@@ -234,7 +232,7 @@ impl<'a, B: Backend> Run<'a, B> {
         Ok(())
     }
 
-    fn array(&self, slot: Slot) -> Result<BoundArray<'_>> {
+    fn array(&self, slot: Slot) -> Result<contract::BoundArray<'_>> {
         Ok(match slot {
             Slot::Input(_) | Slot::Output(_) => {
                 let bound = self.bound(slot)?;
@@ -244,7 +242,7 @@ impl<'a, B: Backend> Run<'a, B> {
                     }
                     Place::List(list) => contract::ArrayPlace::List(&list.stretches),
                 };
-                BoundArray {
+                contract::BoundArray {
                     name: bound.name,
                     elem: bound.place.elem(),
                     place,
@@ -256,12 +254,12 @@ impl<'a, B: Backend> Run<'a, B> {
                 let Temporary { len, axes, .. } = &self.temps[n];
                 let Temp { name, elem, .. } = self.program.program.temps[n];
                 let place = contract::ArrayPlace::One(Region { address: 0, len: *len });
-                BoundArray { name, elem, place, axes: Some(axes) }
+                contract::BoundArray { name, elem, place, axes: Some(axes) }
             }
         })
     }
 
-    fn bound(&self, slot: Slot) -> Result<&'a Bound<'a, B>> {
+    fn bound(&self, slot: Slot) -> Result<&'a BoundArray<'a, B>> {
         let bound = match slot {
             Slot::Input(n) => self.inputs.get(n),
             Slot::Output(n) => self.outputs.get(n),
@@ -306,7 +304,7 @@ impl<'a, B: Backend> Run<'a, B> {
         kernel: KernelId,
         call: &Call,
         is_main: bool,
-    ) -> Result<Option<Box<Counted>>> {
+    ) -> Result<Option<Box<StepCounters>>> {
         let loadable = self.program.kernel(kernel);
         let params = loadable.kernel.contract().params();
         let mut arguments = Vec::with_capacity(params.len());
@@ -330,7 +328,7 @@ impl<'a, B: Backend> Run<'a, B> {
                         )
                     };
                     let (elem, map, mapped) = (array.elem, map.clone(), mapped.clone());
-                    argument.mapped(Description { elem, map, mapped })
+                    argument.mapped(MapDescription { elem, map, mapped })
                 }
             });
         }

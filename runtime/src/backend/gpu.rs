@@ -14,12 +14,12 @@ pub(crate) use scratch::Workspace;
 
 use super::driver::failed;
 use super::{Area, Areas, Backend, Borrowed};
-use crate::address::Argument;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::launched::Counted;
-use crate::program::{Loadable, Made};
+use crate::kernel_arg::Argument;
+use crate::program::{CachedKernel, KernelLoad};
+use crate::report::StepCounters;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
@@ -204,16 +204,16 @@ impl Backend for Gpu {
         workspace.holds_zeros(holds);
     }
 
-    fn ready(&self, loadable: &Loadable) -> Result<Option<Made>> {
+    fn ready(&self, loadable: &CachedKernel) -> Result<Option<KernelLoad>> {
         Ok(loadable.function(|| self.load(loadable))?.1)
     }
 
     fn launch(
         &self,
-        loadable: &Loadable,
+        loadable: &CachedKernel,
         (grid, _): ([u32; 3], bool),
         arguments: Vec<Argument<'_, GpuAddress, Allocation>>,
-    ) -> Result<Option<Box<Counted>>> {
+    ) -> Result<Option<Box<StepCounters>>> {
         self.enqueue(loadable, grid, &arguments).map(|()| None)
     }
 

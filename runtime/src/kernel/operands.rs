@@ -72,7 +72,7 @@ pub trait OperandsFor<E>: sealed::GiveAll {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Along, Beside, EpilogueArg, Given, Result};
+    use super::{Along, Beside, EpilogueArg, OperandValue, Result};
 
     pub trait Kind {
         /// What its operands lie along.
@@ -85,7 +85,7 @@ pub mod sealed {
     }
 
     pub trait Give {
-        fn give(&self) -> Given<'_>;
+        fn give(&self) -> OperandValue<'_>;
     }
 
     pub trait GiveAll {
@@ -95,7 +95,7 @@ pub mod sealed {
 }
 
 /// An operand as it was given, before it is known to belong to the device of a call.
-pub enum Given<'a> {
+pub enum OperandValue<'a> {
     /// A number.
     Number(f32),
     /// The elements of an array, and the shape of a matrix.
@@ -120,10 +120,10 @@ impl<'a> Beside<'a> {
         self.arrays.iter_mut()
     }
 
-    fn push(&mut self, given: Given<'a>) {
+    fn push(&mut self, given: OperandValue<'a>) {
         match given {
-            Given::Number(number) => self.numbers.push(number),
-            Given::Array(elements, shape) => self.arrays.push((elements, shape)),
+            OperandValue::Number(number) => self.numbers.push(number),
+            OperandValue::Array(elements, shape) => self.arrays.push((elements, shape)),
         }
     }
 }
@@ -178,14 +178,14 @@ impl<V: MatrixOf<f32> + ?Sized> OperandFor<MN> for &V {}
 impl OperandFor<f32> for f32 {}
 
 impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {
-    fn give(&self) -> Given<'_> {
+    fn give(&self) -> OperandValue<'_> {
         let (elements, shape) = self.input();
-        Given::Array(elements, shape)
+        OperandValue::Array(elements, shape)
     }
 }
 
 impl sealed::Give for f32 {
-    fn give(&self) -> Given<'_> {
-        Given::Number(*self)
+    fn give(&self) -> OperandValue<'_> {
+        OperandValue::Number(*self)
     }
 }

@@ -3,16 +3,16 @@
 mod bind;
 mod launch;
 
-pub use launch::with_planes;
+pub use launch::with_splits;
 pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on};
 
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
-use super::{Call, Choice, Sgemm, SgemmTable, What};
+use super::{Call, Callee, Choice, Sgemm, SgemmTable};
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launched::Launched;
 use crate::matrix::Matrix;
 use crate::operand::{Input, Output};
+use crate::report::LaunchReport;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
 use bind::{check_exact, elements};
 use gemm_dsl::ir::Operand;
@@ -40,7 +40,7 @@ impl<E> Sgemm<E> {
     where
         E: Operands,
     {
-        Call::new(What::Kernel(&self.line), device, E::Unset::default())
+        Call::new(Callee::Kernel(&self.line), device, E::Unset::default())
     }
 
     /// A call on a device that has been given its operands, whatever their kinds are.
@@ -50,7 +50,7 @@ impl<E> Sgemm<E> {
         device: &'a Device,
         given: O,
     ) -> Call<'a, SgemmSpec, E, O> {
-        Call::new(What::Kernel(&self.line), device, given)
+        Call::new(Callee::Kernel(&self.line), device, given)
     }
 
     /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
@@ -112,16 +112,16 @@ impl<E> Sgemm<E> {
         b: &B,
         c: &mut C,
         size: (usize, usize, usize),
-    ) -> Result<Launched>
+    ) -> Result<LaunchReport>
     where
         A: Input<Element = f32> + ?Sized,
         B: Input<Element = f32> + ?Sized,
         C: Output<Element = f32> + ?Sized,
         (): OperandsFor<E>,
     {
-        let what = What::Kernel(&self.line);
+        let what = Callee::Kernel(&self.line);
         let matrices = (("a", a), ("b", b), ("c", c));
-        multiply::<E, _, _, _>(what, device, matrices, [a.planes(0), b.planes(1)], size, &())
+        multiply::<E, _, _, _>(what, device, matrices, [a.splits(0), b.splits(1)], size, &())
     }
 }
 
@@ -145,7 +145,7 @@ impl<E> SgemmTable<E> {
     where
         E: Operands,
     {
-        Call::new(What::Table(self.read()), device, E::Unset::default())
+        Call::new(Callee::Table(self.read()), device, E::Unset::default())
     }
 
     /// The row that computes a product on a device, and why. Extents `(m, n, k)` alone are a single product of
@@ -226,18 +226,18 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// [`Error::Extents`] where two views do not agree; those of [`Sgemm::launch`], for operands too, and of a table
     /// those of [`SgemmTable::choice`]; of operands by name [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`] and
     /// [`Error::WrongOperand`].
-    pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<Launched>
+    pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
         A: AsMatrix<Element = f32> + ?Sized,
         B: AsMatrix<Element = f32> + ?Sized,
         C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
-        let planes = [a.planes(0), b.planes(1)];
+        let splits = [a.splits(0), b.splits(1)];
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
         let size = extents(("a", &a), ("b", &b), ("c", &c))?;
         let matrices = (("a", &a), ("b", &b), ("c", &mut c));
-        multiply(self.what, self.device, matrices, planes, size, &self.given)
+        multiply(self.what, self.device, matrices, splits, size, &self.given)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::selection::{ProductRequest, Selection};
 use crate::{Error, Result};
 use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
 use gemm_dsl::tables::SgemmShape;
-use gemm_runtime::Launched;
+use gemm_runtime::LaunchReport;
 use gemm_runtime::{ByName, Named, Operands, OperandsFor};
 use gemm_runtime::{Sgemm, SgemmTable};
 use std::borrow::Cow;
@@ -66,7 +66,7 @@ pub struct ShardedLaunch {
     /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
     pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
-    pub launches: Vec<Launched>,
+    pub launches: Vec<LaunchReport>,
 }
 
 /// Calls on all ranks: a kernel, a table of kernels or a reduction runs on a [`World`](crate::World).
@@ -247,7 +247,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
                 ShardedProduct { schedule: &schedule, transposition: known.transposition, a, b, c };
             follow(rank, &collective, product, &mut parts, is_ready)?;
             let lines = parts.kernels.lines();
-            rank.planes = parts.kernels.into_planes();
+            rank.splits = parts.kernels.into_splits();
             Ok((parts.launches, lines))
         };
         let made = work();
@@ -264,7 +264,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
 struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
     given: &'k O,
-    launches: Vec<Launched>,
+    launches: Vec<LaunchReport>,
 }
 
 impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {

@@ -13,7 +13,7 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::ReduceKernel;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
-use gemm_runtime::internal::{Given, fold, fold_partials, fold_shard, reduce as sealed};
+use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
 use gemm_runtime::{Elements, InputsFor, ResultsFor};
 use gemm_sim::Element;
 use std::ops::Range;
@@ -317,7 +317,11 @@ impl ReductionPlan {
         let device = rank.device();
         let parts = self.parts(given);
         let inputs = &arrays(&parts, given);
-        fold(device, &kernel.prepare(device)?, Given { inputs, segments: None, outputs: results })?;
+        fold(
+            device,
+            &kernel.prepare(device)?,
+            ReduceArrays { inputs, segments: None, outputs: results },
+        )?;
         Ok(())
     }
 

@@ -1,12 +1,12 @@
 //! Machine code: compiled, loaded and launched.
 
 use super::{Allocation, Gpu, GpuAddress};
-use crate::address::{Argument, Description};
 use crate::backend::driver::failed;
 use crate::backend::tensor_map;
 use crate::compile;
 use crate::error::{Error, Result};
-use crate::program::Loadable;
+use crate::kernel_arg::{Argument, MapDescription};
+use crate::program::CachedKernel;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
@@ -14,7 +14,7 @@ use gemm_dsl::cuda;
 
 impl Gpu {
     /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it; whether it was compiled.
-    pub(super) fn load(&self, loadable: &Loadable) -> Result<(CudaFunction, bool)> {
+    pub(super) fn load(&self, loadable: &CachedKernel) -> Result<(CudaFunction, bool)> {
         let kernel = &loadable.kernel;
         let contract = kernel.contract();
         let needed = contract.min_arch();
@@ -64,7 +64,7 @@ impl Gpu {
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub(super) fn enqueue(
         &self,
-        loadable: &Loadable,
+        loadable: &CachedKernel,
         grid: [u32; 3],
         arguments: &[Argument<'_, GpuAddress, Allocation>],
     ) -> Result<()> {
@@ -72,7 +72,7 @@ impl Gpu {
         let mut maps = Vec::new();
         for argument in arguments {
             if let Argument::Mapped(address, description) = argument {
-                let Description { elem, map, mapped } = &**description;
+                let MapDescription { elem, map, mapped } = &**description;
                 maps.push(tensor_map::encode(address.at, *elem, map, mapped)?);
             }
         }

@@ -3,12 +3,12 @@
 use super::shape::{self, Axes};
 use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
-use crate::erased::{AnyInput, AnyOutput, Finds};
+use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::launched::Launched;
-use crate::operand::Resolved;
-use crate::program::Prepared;
+use crate::launch::{BoundArray, launch};
+use crate::operand::LocatedOperand;
+use crate::program::CachedProgram;
+use crate::report::LaunchReport;
 use crate::segments::Cut;
 use gemm_dsl::ir::contract::{ArrayAxis, ContractError, Need, Subject};
 use gemm_dsl::ir::program::Array;
@@ -17,7 +17,7 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use std::sync::Arc;
 
 /// What a launch is given: as many arrays as the program has inputs beside the offsets, and outputs.
-pub struct Given<'g, 'a, 'o> {
+pub struct ReduceArrays<'g, 'a, 'o> {
     /// The arrays that are folded.
     pub inputs: &'g [AnyInput<'a>],
     /// The segments of a kernel `over: segments`.
@@ -29,9 +29,9 @@ pub struct Given<'g, 'a, 'o> {
 /// Launches a reduction.
 pub fn fold(
     device: &Device,
-    program: &Arc<Prepared>,
-    given: Given<'_, '_, '_>,
-) -> Result<Launched> {
+    program: &Arc<CachedProgram>,
+    given: ReduceArrays<'_, '_, '_>,
+) -> Result<LaunchReport> {
     dispatch!(device, on => fold_on(on, program, given))
 }
 
@@ -61,9 +61,9 @@ fn extents_on<B: Finds>(
 
 fn fold_on<B: Finds>(
     on: On<'_, B>,
-    prepared: &Arc<Prepared>,
-    given: Given<'_, '_, '_>,
-) -> Result<Launched> {
+    prepared: &Arc<CachedProgram>,
+    given: ReduceArrays<'_, '_, '_>,
+) -> Result<LaunchReport> {
     let spec = prepared.spec::<ReduceSpec>();
     let over = spec.over;
     check_segments(over, given.segments.is_some())?;
@@ -124,10 +124,10 @@ fn fold_on<B: Finds>(
         for (to, (_, axis)) in along.iter_mut().zip(axes) {
             *to = *axis;
         }
-        bound_inputs.push(Bound::array(name, input.place.clone(), &along[..rank]));
+        bound_inputs.push(BoundArray::array(name, input.place.clone(), &along[..rank]));
     }
     if let Some((name, found, cut)) = &offsets {
-        bound_inputs.push(Bound::vector(name, found.place.clone(), cut.count + 1));
+        bound_inputs.push(BoundArray::vector(name, found.place.clone(), cut.count + 1));
     }
     let mut bound_outputs = Vec::with_capacity(outputs.len());
     for (name, results) in &written {
@@ -156,10 +156,10 @@ pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
 
 /// As the contract would, but before the first of several launches.
 fn check_elements<B: Backend>(
-    prepared: &Prepared,
+    prepared: &CachedProgram,
     operand: Operand,
     array: &Array,
-    given: &Resolved<'_, B>,
+    given: &LocatedOperand<'_, B>,
 ) -> Result<()> {
     let (expected, found) = (array.elem, given.place.elem());
     if expected == found {

@@ -2,14 +2,14 @@
 
 use super::super::ReduceKernel;
 use super::elements::Elements;
-use super::fold::{Given, fold};
+use super::fold::{ReduceArrays, fold};
 use super::shape;
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::erased::{AnyInput, AnyOutput};
+use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::error::{Error, Result};
 use crate::operand::Input;
-use crate::program::Prepared;
+use crate::program::CachedProgram;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
@@ -154,7 +154,7 @@ fn erased<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
 /// So many results in each array.
 fn folded<R: Elements>(
     device: &Device,
-    program: &Arc<Prepared>,
+    program: &Arc<CachedProgram>,
     inputs: &[AnyInput<'_>],
     results: usize,
 ) -> Result<R::Vecs> {
@@ -163,7 +163,7 @@ fn folded<R: Elements>(
     let mut outputs: Vec<&mut Buffer<R::One>> = arrays.iter_mut().collect();
     let mut outputs: Vec<AnyOutput<'_>> =
         outputs.iter_mut().map(|output| AnyOutput(output)).collect();
-    fold(device, program, Given { inputs, segments: None, outputs: &mut outputs })?;
+    fold(device, program, ReduceArrays { inputs, segments: None, outputs: &mut outputs })?;
     let arrays = arrays.iter().map(|array| device.download(array)).collect::<Result<Vec<_>>>()?;
     R::vecs(arrays).ok_or_else(|| Error::Internal("results became fewer".to_owned()))
 }

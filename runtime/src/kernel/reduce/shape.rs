@@ -2,8 +2,8 @@
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::launch::Bound;
-use crate::operand::Resolved;
+use crate::launch::BoundArray;
+use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
@@ -16,7 +16,7 @@ pub(super) type Axes = Vec<(Extent, ArrayAxis)>;
 pub(super) fn axes<B: Backend>(
     over: Over,
     argument: &str,
-    input: &Resolved<'_, B>,
+    input: &LocatedOperand<'_, B>,
 ) -> Result<Axes> {
     let (_, given) = input.array(argument)?;
     let axis = |extent, stride| ArrayAxis { extent: extent as u64, stride: stride as u64 };
@@ -86,9 +86,9 @@ pub(super) fn same(
 pub(super) fn room<'n, B: Backend>(
     over: Over,
     argument: &'n str,
-    results: &'n Resolved<'_, B>,
+    results: &'n LocatedOperand<'_, B>,
     extents: &[(Extent, u64)],
-) -> Result<Bound<'n, B>> {
+) -> Result<BoundArray<'n, B>> {
     let (_, has) = results.array(argument)?;
     // Of an empty part nothing may be written, though the array that it is part of goes on.
     let has = results.shape.map_or(has, |shape| shape.count() as u64);
@@ -139,7 +139,7 @@ pub(super) fn room<'n, B: Backend>(
     if axes.is_empty() {
         axes.push(ArrayAxis { extent: 1, stride: 1 });
     }
-    Ok(Bound::array(argument, results.place.clone(), &axes))
+    Ok(BoundArray::array(argument, results.place.clone(), &axes))
 }
 
 /// How many results there are.

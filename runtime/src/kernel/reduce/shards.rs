@@ -3,10 +3,10 @@
 
 use super::shape;
 use crate::device::{Device, dispatch};
-use crate::erased::{AnyInput, AnyOutput, Finds};
+use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::program::Prepared;
+use crate::launch::{BoundArray, launch};
+use crate::program::CachedProgram;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::ReduceSpec;
@@ -41,9 +41,9 @@ pub fn fold_shard(
         let problem: Vec<u64> = program.program.extents.iter().map(|of| extent(*of)).collect();
         let bound = read.iter().map(|(name, found, axes)| {
             let axes: Vec<ArrayAxis> = axes.iter().map(|(_, axis)| *axis).collect();
-            Bound::array(name, found.place.clone(), &axes)
+            BoundArray::array(name, found.place.clone(), &axes)
         });
-        let bound: Vec<Bound<'_, _>> = bound.collect();
+        let bound: Vec<BoundArray<'_, _>> = bound.collect();
         let packed = packed(&program, &program.program.outputs, &problem)?;
         let names = program.program.outputs.iter();
         let written = partials.iter_mut().zip(names).map(|(output, array)| {
@@ -52,7 +52,7 @@ pub fn fold_shard(
         let written = written.collect::<Result<Vec<_>>>()?;
         let outputs = written.iter().zip(&packed).map(|((name, found), (axes, len))| {
             room(name, found.array(name)?.1, *len)?;
-            Ok(Bound::array(name, found.place.clone(), axes))
+            Ok(BoundArray::array(name, found.place.clone(), axes))
         });
         launch(on, &program, &bound, &outputs.collect::<Result<Vec<_>>>()?, &problem)?;
         Ok(())
@@ -85,7 +85,7 @@ pub fn fold_partials(
         let read = read.collect::<Result<Vec<_>>>()?;
         let bound = read.iter().zip(&packed).map(|((name, found), (axes, len))| {
             room(name, found.array(name)?.1, *len)?;
-            Ok(Bound::array(name, found.place.clone(), axes))
+            Ok(BoundArray::array(name, found.place.clone(), axes))
         });
         let bound = bound.collect::<Result<Vec<_>>>()?;
         let of_results = extents.iter().filter(|of| **of != Extent::LENGTH);
@@ -103,7 +103,7 @@ pub fn fold_partials(
 
 /// How packed arrays of a program lie, and how many elements each has.
 fn packed(
-    program: &Arc<Prepared>,
+    program: &Arc<CachedProgram>,
     arrays: &[gemm_dsl::ir::program::Array],
     problem: &[u64],
 ) -> Result<Vec<(Vec<ArrayAxis>, u64)>> {

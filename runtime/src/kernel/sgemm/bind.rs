@@ -1,10 +1,10 @@
 //! Whether what is given for the matrices and the operands of a product holds what the kernel reads.
 
-use crate::address::Address;
 use crate::backend::{Backend, Place};
 use crate::error::{Error, Result};
-use crate::launch::Bound;
-use crate::operand::Resolved;
+use crate::kernel_arg::Address;
+use crate::launch::BoundArray;
+use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::VECTOR_BYTES;
 use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout};
@@ -15,10 +15,10 @@ pub(super) type NamedExtent = (&'static str, u64);
 
 /// What a table chooses a row by: the extents (m, n, k) and how the matrices lie.
 pub(super) fn shape_of<B: Backend>(
-    (a, b, c): (&Resolved<'_, B>, &Resolved<'_, B>, &Resolved<'_, B>),
+    (a, b, c): (&LocatedOperand<'_, B>, &LocatedOperand<'_, B>, &LocatedOperand<'_, B>),
     size: (usize, usize, usize),
 ) -> SgemmShape {
-    let shape = |matrix: &Resolved<'_, B>| match matrix.shape {
+    let shape = |matrix: &LocatedOperand<'_, B>| match matrix.shape {
         Some(shape) => shape,
         None => unreachable!("Call::launch: a table is called with views"),
     };
@@ -99,11 +99,11 @@ fn wrong_extent(
 /// `fits`, that its shape is that of the matrix.
 pub(super) fn bind<'n, B: Backend>(
     argument: &'n str,
-    operand: &'n Resolved<'_, B>,
+    operand: &'n LocatedOperand<'_, B>,
     (rows, cols): (NamedExtent, NamedExtent),
     by_column: bool,
     fits: bool,
-) -> Result<Bound<'n, B>> {
+) -> Result<BoundArray<'n, B>> {
     let needed = elements(argument, rows, cols)?;
     let has = match &operand.place {
         Place::One { len, .. } => *len,
@@ -134,16 +134,16 @@ pub(super) fn bind<'n, B: Backend>(
             }
         }
     };
-    Ok(Bound::matrix(argument, operand.place.clone(), shape))
+    Ok(BoundArray::matrix(argument, operand.place.clone(), shape))
 }
 
 /// Checks that an operand beside A and B has the elements that the kernel reads of it.
 pub(super) fn bind_beside<'n, B: Backend>(
     operand: &'n EpilogueArg,
-    array: &'n Resolved<'_, B>,
+    array: &'n LocatedOperand<'_, B>,
     (m, n): (u64, u64),
     (products, fits): (Option<usize>, bool),
-) -> Result<Bound<'n, B>> {
+) -> Result<BoundArray<'n, B>> {
     let ((extent, needed), lines) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
         Along::Mn => {
@@ -162,5 +162,5 @@ pub(super) fn bind_beside<'n, B: Backend>(
             need: format!("{extent} = {needed} are needed, one for each {lines} of C"),
         });
     }
-    Ok(Bound::vector(&operand.name, array.place.clone(), needed))
+    Ok(BoundArray::vector(&operand.name, array.place.clone(), needed))
 }

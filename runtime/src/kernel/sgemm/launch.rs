@@ -1,17 +1,17 @@
 //! The launch of a product on matrices: which kernel it is, once they are known, and what it is bound to.
 
-use super::super::What;
+use super::super::Callee;
 use super::super::operands::{self, OperandsFor};
-use super::super::table::Read;
+use super::super::table::ParsedTable;
 use super::bind::{bind, bind_beside, shape_of};
 use super::problem;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::launch;
-use crate::launched::Launched;
 use crate::operand::{Input, Output, read, resolve, write};
-use crate::planes::Planes;
-use crate::program::Prepared;
+use crate::program::CachedProgram;
+use crate::report::LaunchReport;
+use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{EpilogueArg, SgemmSpec};
@@ -51,16 +51,16 @@ pub(crate) fn extents(
     Ok((m, n, k))
 }
 
-/// What chooses the kernel of a product once it is known how large the matrices are and how they lie.
+/// Callee chooses the kernel of a product once it is known how large the matrices are and how they lie.
 pub(crate) trait Chooses {
-    /// What the caller gives beside the matrices, whichever kernel it is.
+    /// Callee the caller gives beside the matrices, whichever kernel it is.
     fn operands(&self) -> &[EpilogueArg];
 
     /// The line of the kernel.
     fn line(&self, problem: &SgemmProblem) -> Result<&str>;
 }
 
-impl Chooses for Read<SgemmSpec> {
+impl Chooses for ParsedTable<SgemmSpec> {
     fn operands(&self) -> &[EpilogueArg] {
         &self.operands
     }
@@ -71,20 +71,20 @@ impl Chooses for Read<SgemmSpec> {
 }
 
 /// The program of a call, or what chooses it.
-enum Program<'a> {
-    One(Arc<Prepared>),
+enum ProgramSource<'a> {
+    One(Arc<CachedProgram>),
     Of(&'a dyn Chooses),
 }
 
-impl<'a> Program<'a> {
-    fn from_call(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
+impl<'a> ProgramSource<'a> {
+    fn from_call(what: Callee<'a, SgemmSpec>, device: &Device) -> Result<Self> {
         Ok(match what {
-            What::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
-            What::Table(table) => Self::Of(table),
+            Callee::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
+            Callee::Table(table) => Self::Of(table),
         })
     }
 
-    /// What the caller gives beside the matrices.
+    /// Callee the caller gives beside the matrices.
     fn operands(&self) -> &[EpilogueArg] {
         match self {
             Self::One(program) => &program.operands,
@@ -93,16 +93,16 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Launches the product that is chosen for its matrices; `planes` are those of A and of B that have been made.
+/// Launches the product that is chosen for its matrices; `splits` are those of A and of B that have been made.
 pub(crate) fn launch_chosen<E>(
     chooses: &dyn Chooses,
     device: &Device,
     (a, b, c): (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
-    planes: [Option<&Planes>; 2],
+    splits: [Option<&SplitBuffers>; 2],
     operands: &impl OperandsFor<E>,
-) -> Result<Launched> {
+) -> Result<LaunchReport> {
     let size = extents(a, b, (c.0, &*c.1))?;
-    run(Program::Of(chooses), device, (a, b, c), planes, size, operands)
+    run(ProgramSource::Of(chooses), device, (a, b, c), splits, size, operands)
 }
 
 /// How large matrices of a device are and how they lie: what a product of them is chosen by.
@@ -121,48 +121,48 @@ pub(crate) fn shape_on(
     })
 }
 
-/// Launches a product; `size` is (m, n, k), `planes` are those of A and of B that have been made.
+/// Launches a product; `size` is (m, n, k), `splits` are those of A and of B that have been made.
 pub(super) fn multiply<E, A, B, C>(
-    what: What<'_, SgemmSpec>,
+    what: Callee<'_, SgemmSpec>,
     device: &Device,
     matrices: (Called<&A>, Called<&B>, Called<&mut C>),
-    planes: [Option<&Planes>; 2],
+    splits: [Option<&SplitBuffers>; 2],
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
-) -> Result<Launched>
+) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
-    run(Program::from_call(what, device)?, device, matrices, planes, size, operands)
+    run(ProgramSource::from_call(what, device)?, device, matrices, splits, size, operands)
 }
 
-/// The program that takes of these planes those that are for its arithmetic, with these.
-pub fn with_planes(
-    program: Arc<Prepared>,
-    planes: [Option<&Planes>; 2],
-) -> Result<(Arc<Prepared>, [Option<&Planes>; 2])> {
-    if planes.iter().all(Option::is_none) {
-        return Ok((program, planes));
+/// The program that takes of these splits those that are for its arithmetic, with these.
+pub fn with_splits(
+    program: Arc<CachedProgram>,
+    splits: [Option<&SplitBuffers>; 2],
+) -> Result<(Arc<CachedProgram>, [Option<&SplitBuffers>; 2])> {
+    if splits.iter().all(Option::is_none) {
+        return Ok((program, splits));
     }
     let arith = program.spec::<SgemmSpec>().arith;
-    let planes = planes.map(|planes| planes.filter(|planes| planes.are_for(arith)));
-    Ok(match program.given(planes.map(|planes| planes.is_some()))? {
-        Some(given) => (Arc::clone(given), planes),
+    let splits = splits.map(|splits| splits.filter(|splits| splits.are_for(arith)));
+    Ok(match program.given(splits.map(|splits| splits.is_some()))? {
+        Some(given) => (Arc::clone(given), splits),
         None => (program, [None, None]),
     })
 }
 
 /// As [`multiply`], of a program or what chooses it.
 fn run<E, A, B, C>(
-    of: Program<'_>,
+    of: ProgramSource<'_>,
     device: &Device,
     ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
-    planes: [Option<&Planes>; 2],
+    splits: [Option<&SplitBuffers>; 2],
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
-) -> Result<Launched>
+) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
     B: Input + ?Sized,
@@ -173,16 +173,16 @@ where
     dispatch!(device, on => {
         let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, write(on, c, c_name)?);
         let program = match of {
-            Program::One(program) => program,
-            Program::Of(chooses) => {
+            ProgramSource::One(program) => program,
+            ProgramSource::Of(chooses) => {
                 let problem = problem(shape_of((&a, &b, &c), size), device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
         };
-        let (program, planes) = with_planes(program, planes)?;
-        let mut read_planes = Vec::new();
-        for planes in planes.into_iter().flatten() {
-            read_planes.push((planes, planes.read(on)?));
+        let (program, splits) = with_splits(program, splits)?;
+        let mut read_splits = Vec::new();
+        for splits in splits.into_iter().flatten() {
+            read_splits.push((splits, splits.read(on)?));
         }
         let is_batch = program.program.extents.contains(&Extent::BATCH);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
@@ -205,9 +205,9 @@ where
         for (operand, array) in operands::arrays(&program.operands).zip(&used) {
             inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
         }
-        // The planes of both stand before the greatest magnitudes of both.
+        // The splits of both stand before the greatest magnitudes of both.
         for nth in 0..2 {
-            let bound = read_planes.iter().filter_map(|(planes, read)| planes.bind(read, nth));
+            let bound = read_splits.iter().filter_map(|(splits, read)| splits.bind(read, nth));
             inputs.extend(bound);
         }
         let extents = &program.program.extents;

@@ -2,14 +2,14 @@
 
 use super::programs::fold;
 use crate::Device;
-use crate::address::Argument;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::launched::Counted;
-use crate::program::Loadable;
+use crate::kernel_arg::Argument;
+use crate::launch::{BoundArray, launch};
+use crate::program::CachedKernel;
+use crate::report::StepCounters;
 use crate::shape::Shape;
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::TempFill;
@@ -101,10 +101,10 @@ impl Backend for Recorder {
 
     fn launch(
         &self,
-        _: &Loadable,
+        _: &CachedKernel,
         _: ([u32; 3], bool),
         _: Vec<Argument<'_, GpuAddress, ()>>,
-    ) -> Result<Option<Box<Counted>>> {
+    ) -> Result<Option<Box<StepCounters>>> {
         let number = self.launches.replace(self.launches.get() + 1);
         match number == self.fails {
             true => Err(Error::Internal("as it was told".to_owned())),
@@ -135,7 +135,7 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
         let backend = Recorder::new(fails);
         let vector = |name, at, len| {
             let address = GpuAddress { at, elem: Elem::F32 };
-            Bound::vector(name, Place::One { address, len }, len)
+            BoundArray::vector(name, Place::One { address, len }, len)
         };
         let on = On { device: &device, backend: &backend };
         let (input, output) = (vector("input", 0x1000, 60), vector("output", 0x100, 1));
@@ -157,7 +157,7 @@ fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
     let matrix = |name, at, rows, cols| {
         let place = Place::One { address: GpuAddress { at, elem: Elem::F32 }, len: 1 << 40 };
         let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None };
-        Bound::matrix(name, place, shape)
+        BoundArray::matrix(name, place, shape)
     };
     let (a, b, c) =
         (matrix("a", 1 << 40, m, k), matrix("b", 2 << 50, k, n), matrix("c", 3 << 50, m, n));

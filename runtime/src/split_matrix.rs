@@ -1,24 +1,24 @@
-//! Matrices whose planes are made once, for many products.
+//! Matrices whose splits are made once, for many products.
 
 use crate::backend::Backend;
 use crate::buffer::Buffer;
 use crate::device::{Device, On, dispatch};
 use crate::error::Result;
-use crate::launch::{Bound, launch};
+use crate::launch::{BoundArray, launch};
 use crate::memory::Keeps;
-use crate::operand::{self, Input, Resolved, Shared, sealed, write};
-use crate::planes::{Numbers, Planes, with_numbers};
+use crate::operand::{self, Input, LocatedOperand, Shared, sealed, write};
 use crate::shape::Shape;
+use crate::splits::{SplitBuffers, SplitElements, with_elements};
 use crate::view::{AsMatrix, MatrixOf, MatrixRef};
 use gemm_dsl::spec::Arith;
 use std::sync::Arc;
 
-/// A matrix with its planes: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
+/// A matrix with its splits: what tensor cores multiply under `mma: wgmma` in place of its numbers, which every launch
 /// makes otherwise. It is given to launches as B, or its [transpose](Self::t) as A, and borrows the matrix, which stays as
 /// it is as long.
 ///
-/// A product whose kernel is of the same arithmetic takes the planes; it need not be the same kernel. Others, those of
-/// batches among them, and those of a matrix that has numbers which its planes do not hold, read the matrix, as an epilogue
+/// A product whose kernel is of the same arithmetic takes the splits; it need not be the same kernel. Others, those of
+/// batches among them, and those of a matrix that has numbers which its splits do not hold, read the matrix, as an epilogue
 /// does whose operand it is. The bits of results are the same either way.
 ///
 /// ```
@@ -37,49 +37,49 @@ use std::sync::Arc;
 /// # Ok::<(), gemm_runtime::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct PreparedMatrix<'b> {
+pub struct SplitMatrix<'b> {
     matrix: MatrixRef<'b>,
     arith: Arith,
     /// None where they do not hold all numbers, so that nobody would take them.
-    planes: Option<Arc<Planes>>,
-    /// In which products they are its planes: those in which it is A, 0, or B, 1.
+    splits: Option<Arc<SplitBuffers>>,
+    /// In which products they are its splits: those in which it is A, 0, or B, 1.
     side: usize,
 }
 
 impl Device {
-    /// Makes the planes of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them where
+    /// Makes the splits of a matrix for products in an arithmetic, in which it is B. On a GPU the call waits for them where
     /// the arithmetic stands for `f32`, to learn whether they hold all numbers; where they do not, none are kept.
     ///
     /// # Errors
-    /// * [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no planes.
+    /// * [`Error::Spec`](crate::Error::Spec) for `arith: f32`, which has no splits.
     /// * Those of a launch with this matrix; [`Error::Unmet`](crate::Error::Unmet) is among them for a batch, or a list.
     /// * [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<PreparedMatrix<'b>> {
-        self.begin_planes(arith, matrix, None)?.done(self)
+    pub fn prepare<'b>(&self, arith: Arith, matrix: &MatrixRef<'b>) -> Result<SplitMatrix<'b>> {
+        self.begin_splits(arith, matrix, None)?.done(self)
     }
 
-    /// Begins the same, in the memory of planes that nobody needs any more, where it is of the same extents.
+    /// Begins the same, in the memory of splits that nobody needs any more, where it is of the same extents.
     #[doc(hidden)]
-    pub fn begin_planes<'b>(
+    pub fn begin_splits<'b>(
         &self,
         arith: Arith,
         matrix: &MatrixRef<'b>,
-        spare: Option<Arc<Planes>>,
-    ) -> Result<Preparing<'b>> {
+        spare: Option<Arc<SplitBuffers>>,
+    ) -> Result<PendingSplit<'b>> {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
         let program = self.programs().splits_of_b(arith, matrix.shape().lies_in_columns())?;
         let problem = [lines as u64, terms as u64];
         let (elem, axes, len) = program.first_output(&problem)?;
-        let is_alike = |spare: &Planes| {
+        let is_alike = |spare: &SplitBuffers| {
             (spare.arith, &spare.axes, spare.lines) == (arith, &axes, lines as u64)
         };
         // What lies between lines stays the zeros that it was.
         let numbers = match spare.and_then(Arc::into_inner).filter(is_alike) {
             Some(spare) => spare.numbers,
-            None => Numbers::alloc(self, elem, len)?,
+            None => SplitElements::alloc(self, elem, len)?,
         };
-        let mut planes = Planes {
+        let mut splits = SplitBuffers {
             arith,
             numbers,
             greatest: arith.is_scaled().then(|| self.alloc_of(lines)).transpose()?,
@@ -89,45 +89,45 @@ impl Device {
         let mut lost = arith.is_emulation().then(|| self.alloc_of(1)).transpose()?;
         dispatch!(self, on => {
             let b = operand::read(on, &matrix, "matrix")?;
-            let input = Bound::matrix("matrix", b.place.clone(), matrix.shape());
-            let numbers = with_numbers!(&mut planes.numbers, all => write(on, all, "planes")?);
-            let mut outputs = vec![Bound::array("planes", numbers.place.clone(), &planes.axes)];
+            let input = BoundArray::matrix("matrix", b.place.clone(), matrix.shape());
+            let numbers = with_elements!(&mut splits.numbers, all => write(on, all, "planes")?);
+            let mut outputs = vec![BoundArray::array("planes", numbers.place.clone(), &splits.axes)];
             let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
-            outputs.extend(lost.as_ref().map(|word| Bound::vector("lost", word.place.clone(), 1)));
-            let greatest = planes.greatest.as_mut();
+            outputs.extend(lost.as_ref().map(|word| BoundArray::vector("lost", word.place.clone(), 1)));
+            let greatest = splits.greatest.as_mut();
             let greatest = greatest.map(|all| write(on, all, "greatest")).transpose()?;
             let greatest = greatest.as_ref().map(|all| all.place.clone());
-            outputs.extend(greatest.map(|all| Bound::vector("greatest", all, lines as u64)));
+            outputs.extend(greatest.map(|all| BoundArray::vector("greatest", all, lines as u64)));
             launch(on, &program, &[input], &outputs, &problem)?;
         });
-        Ok(Preparing { matrix, planes, lost })
+        Ok(PendingSplit { matrix, splits, lost })
     }
 }
 
-/// Planes that are being made.
-pub struct Preparing<'b> {
+/// Splits that are being made.
+pub struct PendingSplit<'b> {
     matrix: MatrixRef<'b>,
-    planes: Planes,
+    splits: SplitBuffers,
     /// Not 0 where they do not hold all numbers.
     lost: Option<Buffer<u32>>,
 }
 
-impl<'b> Preparing<'b> {
+impl<'b> PendingSplit<'b> {
     /// Waits for them, where it is to be known whether they hold all numbers.
-    pub fn done(self, device: &Device) -> Result<PreparedMatrix<'b>> {
-        let Self { matrix, planes, lost } = self;
+    pub fn done(self, device: &Device) -> Result<SplitMatrix<'b>> {
+        let Self { matrix, splits, lost } = self;
         let is_whole = match &lost {
             Some(word) => device.download(word)? == [0],
             None => true,
         };
-        let arith = planes.arith;
-        let planes = is_whole.then(|| Arc::new(planes));
-        Ok(PreparedMatrix { matrix, arith, planes, side: 1 })
+        let arith = splits.arith;
+        let splits = is_whole.then(|| Arc::new(splits));
+        Ok(SplitMatrix { matrix, arith, splits, side: 1 })
     }
 }
 
-impl PreparedMatrix<'_> {
-    /// The transpose, with the same planes: columns of a B are rows of an A. Launches take it as A, and its own transpose
+impl SplitMatrix<'_> {
+    /// The transpose, with the same splits: columns of a B are rows of an A. Launches take it as A, and its own transpose
     /// as B again.
     ///
     /// ```
@@ -146,71 +146,74 @@ impl PreparedMatrix<'_> {
     /// assert_eq!(device.download(&y)?, [6.0; 4]);
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
-    pub fn t(&self) -> PreparedMatrix<'_> {
-        let (arith, planes) = (self.arith, self.planes.clone());
-        PreparedMatrix { matrix: self.matrix.t(), arith, planes, side: 1 - self.side }
+    pub fn t(&self) -> SplitMatrix<'_> {
+        let (arith, splits) = (self.arith, self.splits.clone());
+        SplitMatrix { matrix: self.matrix.t(), arith, splits, side: 1 - self.side }
     }
 
-    /// Its planes, for the memory that they take.
+    /// Its splits, for the memory that they take.
     #[doc(hidden)]
-    pub fn into_planes(self) -> Option<Arc<Planes>> {
-        self.planes
+    pub fn into_splits(self) -> Option<Arc<SplitBuffers>> {
+        self.splits
     }
 
-    /// What its planes are for.
+    /// What its splits are for.
     pub fn arith(&self) -> Arith {
         self.arith
     }
 
-    /// Whether its planes hold all of its numbers, so that products take them.
+    /// Whether its splits hold all of its numbers, so that products take them.
     pub fn is_whole(&self) -> bool {
-        self.planes.is_some()
+        self.splits.is_some()
     }
 }
 
 /// What messages call them.
 const NAME: &str = "planes";
 
-impl Planes {
+impl SplitBuffers {
     /// What a launch on a device needs of them.
-    pub(crate) fn read<'a, B: Keeps>(&'a self, on: On<'a, B>) -> Result<Vec<Resolved<'a, B>>> {
-        let numbers = with_numbers!(&self.numbers, all => operand::read(on, all, NAME)?);
+    pub(crate) fn read<'a, B: Keeps>(
+        &'a self,
+        on: On<'a, B>,
+    ) -> Result<Vec<LocatedOperand<'a, B>>> {
+        let numbers = with_elements!(&self.numbers, all => operand::read(on, all, NAME)?);
         let greatest = self.greatest.as_ref().map(|all| operand::read(on, all, NAME));
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// What of them is bound: the planes, 0, or the greatest magnitudes, 1, in the order of [`read`](Self::read), if there
+    /// What of them is bound: the splits, 0, or the greatest magnitudes, 1, in the order of [`read`](Self::read), if there
     /// are such.
     pub(crate) fn bind<'n, B: Backend>(
         &self,
-        read: &'n [Resolved<'_, B>],
+        read: &'n [LocatedOperand<'_, B>],
         nth: usize,
-    ) -> Option<Bound<'n, B>> {
+    ) -> Option<BoundArray<'n, B>> {
         let place = read.get(nth)?.place.clone();
         Some(match nth {
-            0 => Bound::array(NAME, place, &self.axes),
-            _ => Bound::vector(NAME, place, self.lines),
+            0 => BoundArray::array(NAME, place, &self.axes),
+            _ => BoundArray::vector(NAME, place, self.lines),
         })
     }
 }
 
-impl sealed::Input<f32> for PreparedMatrix<'_> {
+impl sealed::Input<f32> for SplitMatrix<'_> {
     fn input(&self) -> (Shared<'_, f32>, Option<Shape>) {
         self.matrix.input()
     }
 
-    fn planes(&self, side: usize) -> Option<&Planes> {
-        self.planes.as_deref().filter(|_| side == self.side)
+    fn splits(&self, side: usize) -> Option<&SplitBuffers> {
+        self.splits.as_deref().filter(|_| side == self.side)
     }
 }
 
-impl Input for PreparedMatrix<'_> {
+impl Input for SplitMatrix<'_> {
     type Element = f32;
 }
 
-impl MatrixOf<f32> for PreparedMatrix<'_> {}
+impl MatrixOf<f32> for SplitMatrix<'_> {}
 
-impl AsMatrix for PreparedMatrix<'_> {
+impl AsMatrix for SplitMatrix<'_> {
     fn as_matrix(&self) -> MatrixRef<'_> {
         self.matrix.as_matrix()
     }

@@ -29,7 +29,7 @@ pub enum Argument<'a, A, P> {
     /// The address of an array.
     Array(A),
     /// An array that the kernel finds by its tensor map.
-    Mapped(A, Box<Description>),
+    Mapped(A, Box<MapDescription>),
     /// A list of arrays.
     List {
         /// Their addresses.
@@ -41,7 +41,7 @@ pub enum Argument<'a, A, P> {
 
 /// What is said of an array with a tensor map.
 #[derive(Clone, Debug)]
-pub struct Description {
+pub struct MapDescription {
     /// What the kernel takes its elements for.
     pub(crate) elem: Elem,
     /// What the kernel says.
@@ -52,7 +52,7 @@ pub struct Description {
 
 impl<A, P> Argument<'_, A, P> {
     /// The same array for a parameter that is its tensor map.
-    pub fn mapped(self, description: Description) -> Self {
+    pub fn mapped(self, description: MapDescription) -> Self {
         match self {
             Self::Array(address) => Self::Mapped(address, Box::new(description)),
             other => other,
