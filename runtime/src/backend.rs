@@ -12,7 +12,7 @@ pub mod tensor_map;
 pub use area::{Area, Areas};
 
 use crate::error::Result;
-use crate::kernel_arg::{Address, Argument};
+use crate::kernel_arg::{Address, KernelArg};
 use crate::program::{CachedKernel, KernelLoad};
 use crate::report::StepCounters;
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
@@ -86,13 +86,14 @@ pub trait Backend: Sized {
     }
 
     /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
-    /// order and size, and its contract holds for them. Beside the blocks stands whether it is the main step of its program,
+    /// order and size, and its contract holds for them. `is_main` says whether it is the main step of its program,
     /// which who looks on is told.
     fn launch(
         &self,
-        loadable: &CachedKernel,
-        launch: ([u32; 3], bool),
-        arguments: Vec<Argument<'_, Self::Address, Self::Pointers>>,
+        kernel: &CachedKernel,
+        grid: [u32; 3],
+        is_main: bool,
+        arguments: Vec<KernelArg<'_, Self::Address, Self::Pointers>>,
     ) -> Result<Option<Box<StepCounters>>>;
 
     /// Waits for all work so far.

@@ -8,7 +8,8 @@ use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{
-    Called, Choice, Chooses, SgemmTable, extents, launch_chosen, problem, shape_on, with_splits,
+    Choice, Chooses, GemmMatrices, NamedMatrix, SgemmTable, extents, launch_chosen, problem,
+    shape_on, with_splits,
 };
 use crate::program::CachedProgram;
 use crate::report::LaunchReport;
@@ -165,11 +166,15 @@ impl<'a> SgemmCall<'a> {
         let Self { a, b, mut c, alpha, beta, .. } = self;
         let factors = (alpha, beta);
         if c.shape().lies_in_rows() {
-            return launch(device, &asks, factors, (("a", &a), ("b", &b), ("c", &mut c)), splits);
+            let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
+            let c = NamedMatrix::new("c", &mut c);
+            return launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
         }
         // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
-        let turned = (("b", &b.t()), ("a", &a.t()), ("c", &mut c.t()));
-        let turned = launch(device, &asks, factors, turned, splits);
+        let (first, second, mut to) = (b.t(), a.t(), c.t());
+        let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
+        let c = NamedMatrix::new("c", &mut to);
+        let turned = launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -250,22 +255,32 @@ impl<'a> SgemmCall<'a> {
 
     /// What a row is chosen by.
     fn problem(&self, device: &Device) -> Result<SgemmProblem> {
-        let (m, n, k) = extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
+        let (m, n, k) = self.extents()?;
         let (a, b) = (&self.a, &self.b);
         let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
+        let named = |a, b, c| {
+            [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
+        };
         let shape = match c.shape.lies_in_rows() {
-            true => shape_on(device, (("a", a), ("b", b), ("c", &c)), (m, n, k))?,
+            true => shape_on(device, named(a, b, &c), (m, n, k))?,
             false => {
-                let matrices = (("b", &b.t()), ("a", &a.t()), ("c", &c.t()));
-                shape_on(device, matrices, (n, m, k))?
+                let (a, b, c) = (a.t(), b.t(), c.t());
+                let [a, b, c] = named(&a, &b, &c);
+                shape_on(device, [b, a, c], (n, m, k))?
             }
         };
         Ok(problem(shape, device))
     }
 
+    /// The extents (m, n, k).
+    fn extents(&self) -> Result<(usize, usize, usize)> {
+        let (a, b) = (NamedMatrix::new("a", &self.a), NamedMatrix::new("b", &self.b));
+        extents(a, b, NamedMatrix::new("c", &self.c))
+    }
+
     /// What it asks of the tables of a device.
     fn asks(&self, tables: &'static Tables) -> Result<ShippedChoice> {
-        extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
+        self.extents()?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
         for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
             if !shape.lies_in_rows() && !shape.lies_in_columns() {
@@ -292,12 +307,11 @@ fn launch(
     device: &Device,
     asks: &ShippedChoice,
     factors: (f32, f32),
-    matrices: (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
-    splits: [Option<&SplitBuffers>; 2],
+    matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
 ) -> Result<LaunchReport> {
     match asks.asked.scaled {
-        true => launch_chosen::<(f32, f32)>(asks, device, matrices, splits, &factors),
-        false => launch_chosen::<()>(asks, device, matrices, splits, &()),
+        true => launch_chosen::<(f32, f32)>(asks, device, matrices, &factors),
+        false => launch_chosen::<()>(asks, device, matrices, &()),
     }
 }
 

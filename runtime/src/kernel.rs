@@ -7,7 +7,9 @@ mod table;
 
 pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
 pub use sgemm::with_splits;
-pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on};
+pub(crate) use sgemm::{
+    Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
+};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
 use crate::device::Device;

@@ -126,10 +126,10 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
     pub fn parts<M: AsMatrixMut<Element = T> + ?Sized>(
         device: &Device,
         matrix: &'a mut M,
-        (rows, cols): (usize, usize),
+        extents: (usize, usize),
         firsts: impl IntoIterator<Item = (usize, usize)>,
     ) -> Result<Self> {
-        let mut view = matrix.as_matrix_mut();
+        let ((rows, cols), mut view) = (extents, matrix.as_matrix_mut());
         let (whole, nested) = (view.shape(), view.shape().batch.is_some());
         if nested {
             return Err(Error::BatchInList { nth: 0 });

@@ -268,19 +268,21 @@ pub fn read<'a, B: Keeps, I: Input + ?Sized>(
     input: &'a I,
     argument: &str,
 ) -> Result<LocatedOperand<'a, B>> {
-    resolve(on, input.input(), argument)
+    let (elements, shape) = input.input();
+    resolve(on, elements, shape, argument)
 }
 
 /// As [`read`], of an input's elements and its shape.
 pub fn resolve<'a, T: Element, B: Keeps>(
     on: On<'a, B>,
-    (elements, shape): (Shared<'a, T>, Option<Shape>),
+    elements: Shared<'a, T>,
+    shape: Option<Shape>,
     argument: &str,
 ) -> Result<LocatedOperand<'a, B>> {
     let len = elements.len();
     let slice =
         |view| on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context));
-    let found = match elements {
+    let (address, used) = match elements {
         Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
         Shared::Cuda(view) => slice(view)?,
         Shared::List(arrays, views) => {
@@ -294,7 +296,7 @@ pub fn resolve<'a, T: Element, B: Keeps>(
             });
         }
     };
-    resolved(found, len, shape, argument)
+    resolved(address, used, len, shape, argument)
 }
 
 /// As [`read`], of an output.
@@ -308,7 +310,7 @@ pub fn write<'a, B: Keeps, O: Output + ?Sized>(
     let slice = |view| {
         on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))
     };
-    let found = match elements {
+    let (address, used) = match elements {
         Exclusive::Buffer(view) => (view_of(on, &view, argument)?, None),
         Exclusive::Cuda(view) => slice(view)?,
         Exclusive::List(arrays, views) => {
@@ -322,7 +324,7 @@ pub fn write<'a, B: Keeps, O: Output + ?Sized>(
             });
         }
     };
-    resolved(found, len, shape, argument)
+    resolved(address, used, len, shape, argument)
 }
 
 /// The arrays of a list of the device.
@@ -363,7 +365,8 @@ fn wrong_device<B>(on: On<'_, B>, argument: &str, belongs: Owner) -> Error {
 }
 
 fn resolved<'a, B: Backend>(
-    (address, used): (B::Address, Option<SyncOnDrop<'a>>),
+    address: B::Address,
+    used: Option<SyncOnDrop<'a>>,
     len: usize,
     shape: Option<Shape>,
     argument: &str,

@@ -5,9 +5,8 @@ use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use gemm_dsl::Family;
-use gemm_dsl::ir::contract::ArrayAxis;
-use gemm_dsl::ir::program::{KernelId, ProgramValues};
-use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::ir::program::KernelId;
+use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
 use gemm_dsl::spec::{Arith, EpilogueArg, ReduceSpec, SgemmSpec};
 use std::any::Any;
 use std::collections::HashMap;
@@ -144,37 +143,6 @@ impl CachedProgram {
             _ = kept.set(made);
         }
         Ok(kept.get().and_then(Option::as_ref))
-    }
-
-    /// What its first output is for a problem: its elements, its extents and distances, and how many elements there are.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] where these are more than there are addresses.
-    pub(crate) fn first_output(&self, problem: &[u64]) -> Result<(Elem, Vec<ArrayAxis>, usize)> {
-        let output = &self.program.outputs[0];
-        let (axes, len) = self.packed(&output.dims, &self.program.known(problem)?)?;
-        let addressed = usize::try_from(len).map_err(|_| Error::TooLarge {
-            what: format!("`{}` would have {len} elements", output.name),
-            limit: usize::MAX as u64,
-            remedy: "Check the extents",
-        });
-        Ok((output.elem, axes, addressed?))
-    }
-
-    /// The extents of an array without gaps, with the distances between neighbours, and how many elements it has.
-    pub(crate) fn packed(
-        &self,
-        dims: &[Expr],
-        known: &ProgramValues,
-    ) -> Result<(Vec<ArrayAxis>, u64)> {
-        let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
-        for dim in dims.iter().rev() {
-            let extent = self.program.eval(dim, known)?;
-            axes.push(ArrayAxis { extent, stride: len });
-            len = len.saturating_mul(extent);
-        }
-        axes.reverse();
-        Ok((axes, len))
     }
 
     /// The kernel of a number that a launch of the program names.

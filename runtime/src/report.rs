@@ -3,7 +3,7 @@
 use crate::compile::Resources;
 use crate::program::{CachedKernel, CachedProgram, KernelLoad};
 use gemm_dsl::ir::Variant;
-use gemm_dsl::ir::program::KernelId;
+use gemm_dsl::ir::program::{ExecutedLaunch, Execution};
 use gemm_sim::{Counters, Profile, SassCounters};
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct LaunchReport {
     pub(crate) program: Arc<CachedProgram>,
-    /// The kernel whose text is the program's, or the one that stood in for it, whether there was anything to launch or
-    /// not; the first one where it was no step.
-    pub(crate) main: KernelId,
-    pub(crate) steps: Vec<StepRun>,
-    pub(crate) took: LoadTimes,
+    /// The launches that were made.
+    pub(crate) execution: Execution<Option<Box<StepCounters>>>,
+    pub(crate) load_times: LoadTimes,
 }
 
 /// What a launch took to have machine code that the device had not.
@@ -35,15 +33,6 @@ impl LoadTimes {
         let sum = if is_compiled { &mut self.compiled } else { &mut self.found };
         *sum = Some(sum.unwrap_or_default() + took);
     }
-}
-
-/// A kernel that ran.
-#[derive(Clone)]
-pub(crate) struct StepRun {
-    pub(crate) kernel: KernelId,
-    pub(crate) grid: [u32; 3],
-    pub(crate) is_main: bool,
-    pub(crate) counted: Option<Box<StepCounters>>,
 }
 
 /// What the simulator has counted of a kernel.
@@ -64,25 +53,26 @@ impl StepCounters {
 #[derive(Clone, Copy)]
 pub struct StepReport<'a> {
     program: &'a CachedProgram,
-    ran: &'a StepRun,
+    launch: &'a ExecutedLaunch<Option<Box<StepCounters>>>,
 }
 
 impl LaunchReport {
     /// The access variant that ran: of a reduction, the one of the first pass; of a product with splits, the one that
     /// multiplies them.
     pub fn variant(&self) -> Variant {
-        self.program.kernel(self.main).kernel.variant
+        self.program.kernel(self.execution.main).kernel.variant
     }
 
     /// The number of kernel launches: more than one where a reduction took several passes, 0 where
     /// there was nothing to compute.
     pub fn passes(&self) -> usize {
-        self.steps.len()
+        self.execution.launches.len()
     }
 
     /// The kernel launches, in order.
     pub fn steps(&self) -> impl ExactSizeIterator<Item = StepReport<'_>> {
-        self.steps.iter().map(|ran| StepReport { program: &self.program, ran })
+        let launches = self.execution.launches.iter();
+        launches.map(|launch| StepReport { program: &self.program, launch })
     }
 
     /// How long it compiled: the time from the text of its kernels to machine code that is loaded, as a first launch
@@ -100,19 +90,19 @@ impl LaunchReport {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn compiled(&self) -> Option<Duration> {
-        self.took.compiled
+        self.load_times.compiled
     }
 
     /// How long it took to load kernels that were found in the disk cache; none where it has loaded none from there.
     pub fn loaded_from_disk(&self) -> Option<Duration> {
-        self.took.found
+        self.load_times.found
     }
 
     /// Registers of a thread, its stack and the static shared memory of a block, as the driver
     /// reports them of the machine code of the variant that ran. Spilled registers lie on the
     /// stack; the driver does not tell them apart, so their fields are 0. None in the simulator.
     pub fn resources(&self) -> Option<Resources> {
-        self.program.kernel(self.main).resources()
+        self.program.kernel(self.execution.main).resources()
     }
 
     /// The launch of the kernel whose text is the program's, or of the one that stood in for it; the first one where another way
@@ -131,42 +121,46 @@ impl LaunchReport {
 impl<'a> StepReport<'a> {
     /// The name of the kernel.
     pub fn kernel(&self) -> &'a str {
-        &self.loadable().kernel.name
+        &self.cached_kernel().kernel.name
     }
 
     /// Which of the kernels that compute the same it is.
     pub fn variant(&self) -> Variant {
-        self.loadable().kernel.variant
+        self.cached_kernel().kernel.variant
     }
 
     /// The blocks along x, y and z.
     pub fn grid(&self) -> [u32; 3] {
-        self.ran.grid
+        self.launch.grid
     }
 
     /// Whether it is the [main one](LaunchReport::main_step).
     pub fn is_main(&self) -> bool {
-        self.ran.is_main
+        self.launch.is_main
     }
 
     /// As [`LaunchReport::resources`], of this kernel.
     pub fn resources(&self) -> Option<Resources> {
-        self.loadable().resources()
+        self.cached_kernel().resources()
     }
 
     /// What the simulator counted; none on a GPU.
     pub fn counters(&self) -> Option<&'a Counters> {
-        Some(&self.ran.counted.as_ref()?.counters)
+        Some(&self.step_counters()?.counters)
     }
 
     /// What the machine code was charged with, as predicted; none but of a device that counts that too
     /// ([`Simulation::compiled`](crate::Simulation::compiled)).
     pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
-        self.ran.counted.as_ref()?.compiled.as_ref()
+        self.step_counters()?.compiled.as_ref()
     }
 
-    fn loadable(&self) -> &'a CachedKernel {
-        self.program.kernel(self.ran.kernel)
+    fn step_counters(&self) -> Option<&'a StepCounters> {
+        self.launch.report.as_ref()?.as_deref()
+    }
+
+    fn cached_kernel(&self) -> &'a CachedKernel {
+        self.program.kernel(self.launch.kernel)
     }
 }
 

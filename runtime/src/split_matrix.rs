@@ -3,13 +3,18 @@
 use crate::backend::Backend;
 use crate::buffer::Buffer;
 use crate::device::{Device, On, dispatch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::launch::{BoundArray, launch};
 use crate::memory::Keeps;
 use crate::operand::{self, Input, LocatedOperand, Shared, sealed, write};
+use crate::program::CachedProgram;
 use crate::shape::Shape;
 use crate::splits::{SplitBuffers, SplitElements, with_elements};
 use crate::view::{AsMatrix, MatrixOf, MatrixRef};
+use gemm_dsl::ir::contract::ArrayAxis;
+use gemm_dsl::ir::program::{PackedLayout, ProgramValues};
+use gemm_dsl::ir::{Elem, Extent, Operand};
+use gemm_dsl::lower::{ROW_MAX, SPLITS, UNREPRESENTABLE};
 use gemm_dsl::spec::Arith;
 use std::sync::Arc;
 
@@ -69,8 +74,9 @@ impl Device {
         let matrix = MatrixRef { elements: matrix.elements.copy(), shape: matrix.shape };
         let Shape { rows: terms, cols: lines, .. } = matrix.shape();
         let program = self.programs().splits_of_b(arith, matrix.shape().lies_in_columns())?;
-        let problem = [lines as u64, terms as u64];
-        let (elem, axes, len) = program.first_output(&problem)?;
+        let extents = [(Extent::N, lines as u64), (Extent::K, terms as u64)];
+        let values = program.program.bind(&extents, &[])?;
+        let SplitLayout { elem, axes, len } = SplitLayout::new(&program, &values)?;
         let is_alike = |spare: &SplitBuffers| {
             (spare.arith, &spare.axes, spare.lines) == (arith, &axes, lines as u64)
         };
@@ -90,17 +96,44 @@ impl Device {
         dispatch!(self, on => {
             let b = operand::read(on, &matrix, "matrix")?;
             let input = BoundArray::matrix("matrix", b.place.clone(), matrix.shape());
-            let numbers = with_elements!(&mut splits.numbers, all => write(on, all, "planes")?);
-            let mut outputs = vec![BoundArray::array("planes", numbers.place.clone(), &splits.axes)];
+            let all = with_elements!(&mut splits.numbers, all => write(on, all, "planes")?);
+            let bound = BoundArray::array("planes", all.place.clone(), &splits.axes);
+            let mut arrays = vec![(Operand::Input(1), input), (SPLITS[1], bound)];
             let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
-            outputs.extend(lost.as_ref().map(|word| BoundArray::vector("lost", word.place.clone(), 1)));
+            if let Some(word) = &lost {
+                let word = BoundArray::vector("lost", word.place.clone(), 1);
+                arrays.push((UNREPRESENTABLE, word));
+            }
             let greatest = splits.greatest.as_mut();
             let greatest = greatest.map(|all| write(on, all, "greatest")).transpose()?;
-            let greatest = greatest.as_ref().map(|all| all.place.clone());
-            outputs.extend(greatest.map(|all| BoundArray::vector("greatest", all, lines as u64)));
-            launch(on, &program, &[input], &outputs, &problem)?;
+            if let Some(all) = &greatest {
+                let all = BoundArray::vector("greatest", all.place.clone(), lines as u64);
+                arrays.push((ROW_MAX[1], all));
+            }
+            launch(on, &program, &values, &arrays)?;
         });
         Ok(PendingSplit { matrix, splits, lost })
+    }
+}
+
+/// The layout of the splits of a B.
+struct SplitLayout {
+    elem: Elem,
+    axes: Vec<ArrayAxis>,
+    len: usize,
+}
+
+impl SplitLayout {
+    /// The layout that the program which makes them says.
+    fn new(program: &CachedProgram, values: &ProgramValues) -> Result<Self> {
+        let output = &program.program.outputs[0];
+        let PackedLayout { axes, len } = program.program.packed(&output.dims, values)?;
+        let len = usize::try_from(len).map_err(|_| Error::TooLarge {
+            what: format!("`{}` would have {len} elements", output.name),
+            limit: usize::MAX as u64,
+            remedy: "Check the extents",
+        })?;
+        Ok(Self { elem: output.elem, axes, len })
     }
 }
 
@@ -182,18 +215,18 @@ impl SplitBuffers {
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// What of them is bound: the splits, 0, or the greatest magnitudes, 1, in the order of [`read`](Self::read), if there
-    /// are such.
+    /// The arrays of a launch in which the matrix is A, 0, or B, 1: the splits, then, where lines are scaled, the greatest
+    /// magnitudes, as [`read`](Self::read) has them.
     pub(crate) fn bind<'n, B: Backend>(
         &self,
-        read: &'n [LocatedOperand<'_, B>],
-        nth: usize,
-    ) -> Option<BoundArray<'n, B>> {
-        let place = read.get(nth)?.place.clone();
-        Some(match nth {
-            0 => BoundArray::array(NAME, place, &self.axes),
-            _ => BoundArray::vector(NAME, place, self.lines),
-        })
+        factor: usize,
+        read: &[LocatedOperand<'n, B>],
+    ) -> Vec<(Operand, BoundArray<'n, B>)> {
+        let bound = read.iter().enumerate().map(|(nth, found)| match (nth, found.place.clone()) {
+            (0, place) => (SPLITS[factor], BoundArray::array(NAME, place, &self.axes)),
+            (_, place) => (ROW_MAX[factor], BoundArray::vector(NAME, place, self.lines)),
+        });
+        bound.collect()
     }
 }
 

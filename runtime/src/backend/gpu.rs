@@ -17,7 +17,7 @@ use super::{Area, Areas, Backend, Borrowed};
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::kernel_arg::Argument;
+use crate::kernel_arg::KernelArg;
 use crate::program::{CachedKernel, KernelLoad};
 use crate::report::StepCounters;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
@@ -204,17 +204,18 @@ impl Backend for Gpu {
         workspace.holds_zeros(holds);
     }
 
-    fn ready(&self, loadable: &CachedKernel) -> Result<Option<KernelLoad>> {
-        Ok(loadable.function(|| self.load(loadable))?.1)
+    fn ready(&self, kernel: &CachedKernel) -> Result<Option<KernelLoad>> {
+        Ok(kernel.function(|| self.load(kernel))?.1)
     }
 
     fn launch(
         &self,
-        loadable: &CachedKernel,
-        (grid, _): ([u32; 3], bool),
-        arguments: Vec<Argument<'_, GpuAddress, Allocation>>,
+        kernel: &CachedKernel,
+        grid: [u32; 3],
+        _: bool,
+        arguments: Vec<KernelArg<'_, GpuAddress, Allocation>>,
     ) -> Result<Option<Box<StepCounters>>> {
-        self.enqueue(loadable, grid, &arguments).map(|()| None)
+        self.enqueue(kernel, grid, &arguments).map(|()| None)
     }
 
     fn synchronize(&self) -> Result<()> {

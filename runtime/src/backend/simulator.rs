@@ -2,7 +2,7 @@
 
 use super::{Area, Areas, Backend};
 use crate::error::{Error, Result};
-use crate::kernel_arg::{Address, Argument};
+use crate::kernel_arg::{Address, KernelArg};
 use crate::program::CachedKernel;
 use crate::report::StepCounters;
 use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
@@ -253,32 +253,33 @@ impl Backend for Simulator {
 
     fn workspace(&self) {}
 
-    fn scratch(&self, (): &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
+    fn scratch(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
         self.alloc(elem, len)
     }
 
     /// Zeros of its own for each run, which is not one after the other here.
-    fn scratch_of_zeros(&self, (): &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
+    fn scratch_of_zeros(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
         self.alloc(elem, len)
     }
 
-    fn holds_zeros((): &mut (), _: bool) {}
+    fn holds_zeros(_: &mut (), _: bool) {}
 
     fn launch(
         &self,
-        loadable: &CachedKernel,
-        (grid, is_main): ([u32; 3], bool),
-        arguments: Vec<Argument<'_, Buffer, ()>>,
+        cached: &CachedKernel,
+        grid: [u32; 3],
+        is_main: bool,
+        arguments: Vec<KernelArg<'_, Buffer, ()>>,
     ) -> Result<Option<Box<StepCounters>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for argument in arguments {
             match argument {
-                Argument::Word(bits) => scalars.push(bits.into()),
-                Argument::Double(bits) => scalars.push(bits),
-                Argument::Array(buffer) | Argument::Mapped(buffer, _) => {
+                KernelArg::Word(bits) => scalars.push(bits.into()),
+                KernelArg::Double(bits) => scalars.push(bits),
+                KernelArg::Array(buffer) | KernelArg::TensorMap { address: buffer, .. } => {
                     buffers.push(BufferArg::One(buffer));
                 }
-                Argument::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
+                KernelArg::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
             }
         }
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
@@ -287,7 +288,7 @@ impl Backend for Simulator {
         options.instructions = *instructions;
         options.compiled = *compiled;
         options.unchecked = *unchecked;
-        let kernel = &loadable.kernel;
+        let kernel = &cached.kernel;
         let Some(watch) = watch else {
             let profile = gemm_sim::profile(kernel, &buffers, &scalars, &options)?;
             return Ok(Some(Box::new(StepCounters::from_profile(&profile))));

@@ -136,8 +136,7 @@ impl Shipped {
         let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
         let way = row * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
         let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
-        let line =
-            lines[number].get_or_init(|| self.spec(row, (layout, padded), asked).to_string());
+        let line = lines[number].get_or_init(|| self.spec(row, layout, padded, asked).to_string());
         Ok(line)
     }
 
@@ -155,7 +154,8 @@ impl Shipped {
     pub(super) fn spec(
         &self,
         row: usize,
-        (layout, padded): (GemmLayout, bool),
+        layout: GemmLayout,
+        padded: bool,
         asked: CallFeatures,
     ) -> SgemmSpec {
         let spec = self.table.rules()[row].spec.clone();

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::operand::{Input, Shared, VectorOf};
 use crate::shape::Shape;
 use crate::view::MatrixOf;
+use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
 /// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
@@ -128,9 +129,17 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Those of the operands that are arrays, in the order of the program's inputs.
-pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
-    operands.iter().filter(|operand| matches!(operand.slot, ArgSlot::Array(_)))
+/// The epilogue's arguments that are arrays, each with its operand.
+pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
+    operands.iter().filter_map(|argument| match argument.slot {
+        ArgSlot::Array(nth) => Some((argument, Operand::Input(nth))),
+        ArgSlot::Number(_) => None,
+    })
+}
+
+/// The epilogue's arguments that are numbers.
+pub(super) fn numbers(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
+    operands.iter().filter(|argument| matches!(argument.slot, ArgSlot::Number(_)))
 }
 
 /// Checks that the type of a kernel lists the operands of its spec.

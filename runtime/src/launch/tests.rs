@@ -10,15 +10,17 @@ use crate::backend::simulator::Simulator;
 use crate::device::{Either, On};
 use crate::error::Error;
 use crate::kernel_arg::Address;
+use crate::program::CachedProgram;
 use crate::shape::Shape;
 use crate::{Buffer, Device, LaunchReport, Result};
 use gemm_dsl::Family;
 use gemm_dsl::ir::contract::meet;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::Step;
-use gemm_dsl::ir::{Elem, Extent, Requirement, Ty, Variant, VerifiedProgram};
+use gemm_dsl::ir::{Elem, Extent, Operand, Requirement, Ty, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
 use programs::{extents_only, fold, high_word, rows_of_three};
+use std::sync::Arc;
 
 type BoundArray = super::BoundArray<'static, Simulator>;
 
@@ -47,8 +49,23 @@ fn run(
     let name = format!("{program:?}");
     let program = device.programs().get_or("test", &name, || Ok(program))?;
     let bound = BoundArray::vector("output", one(address(&output, 0, 1).expect("inside"), 1), 1);
-    let launched = launch(on(device), &program, &[input], &[bound], &[extent])?;
+    let launched = launch_on(device, &program, [input], bound, &[extent])?;
     Ok((launched, output))
+}
+
+/// Launches a program with one output on arrays and extents in its order.
+fn launch_on<const N: usize>(
+    device: &Device,
+    program: &Arc<CachedProgram>,
+    inputs: [BoundArray; N],
+    output: BoundArray,
+    extents: &[u64],
+) -> Result<LaunchReport> {
+    let extents = program.program.extents.iter().copied().zip(extents.iter().copied());
+    let values = program.program.bind(&extents.collect::<Vec<_>>(), &[])?;
+    let inputs = inputs.into_iter().enumerate().map(|(n, array)| (Operand::Input(n), array));
+    let arrays: Vec<_> = inputs.chain([(Operand::Output(0), output)]).collect();
+    launch(on(device), program, &values, &arrays)
 }
 
 /// What a launch was refused for.
@@ -296,7 +313,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
         let place = one(address(&memory, start, len).expect("inside"), len as u64);
         BoundArray::vector(name, place, extent)
     };
-    let outcome = |input, output| launch(on(&device), &program, &[input], &[output], &[4]);
+    let outcome = |input, output| launch_on(&device, &program, [input], output, &[4]);
     assert!(outcome(part("x", 0, 4, 4), part("y", 4, 1, 1)).is_ok());
     assert!(outcome(part("x", 1, 4, 4), part("y", 0, 1, 1)).is_ok());
     for at in 1..5 {
@@ -320,7 +337,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     };
     let product = |a_at, c_at| {
         let inputs = [matrix("a", &memory, a_at, (2, 1)), matrix("b", &other, 0, (1, 2))];
-        launch(on(&device), &program, &inputs, &[matrix("c", &memory, c_at, (2, 2))], &[2, 2, 1])
+        launch_on(&device, &program, inputs, matrix("c", &memory, c_at, (2, 2)), &[2, 2, 1])
     };
     assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
     for (a_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
@@ -336,7 +353,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
             matrix("b", &other, 2, (1, 2)),
             part("bias", at, 2, 2),
         ];
-        launch(on(&device), &biased, &inputs, &[matrix("c", &memory, 2, (2, 2))], &[2, 2, 1])
+        launch_on(&device, &biased, inputs, matrix("c", &memory, 2, (2, 2)), &[2, 2, 1])
     };
     assert!(of_bias(0).is_ok() && of_bias(6).is_ok());
     for at in 1..6 {
@@ -346,7 +363,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     // B is as little to be written as A.
     let product = |b_at, c_at| {
         let inputs = [matrix("a", &other, 0, (2, 1)), matrix("b", &memory, b_at, (1, 2))];
-        launch(on(&device), &program, &inputs, &[matrix("c", &memory, c_at, (2, 2))], &[2, 2, 1])
+        launch_on(&device, &program, inputs, matrix("c", &memory, c_at, (2, 2)), &[2, 2, 1])
     };
     assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
     for (b_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {

@@ -268,7 +268,7 @@ impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;
-        for (operand, (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
+        for ((operand, _), (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
             let wrong = |has: usize, need: String| {
                 let (argument, has) = (operand.name.to_string(), has as u64);
                 gemm_runtime::Error::WrongExtent { argument, has, need }

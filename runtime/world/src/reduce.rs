@@ -8,7 +8,7 @@ use super::{Block, Distribution, Rank, Sharded};
 use crate::channel::held;
 use crate::partition::{MatrixInput, Partition, partition};
 use crate::{Error, Result};
-use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::ReduceKernel;
 use gemm_runtime::internal::load;
@@ -374,7 +374,8 @@ impl ReductionPlan {
             rank.links.all_ready(collective)?;
         }
         let (own, total) = (&self.partition.of_ranks[rank.number()], self.partition.total as u64);
-        let extents = (own.outer.len() as u64, total, own.inner.len() as u64);
+        let (outer, inner) = (own.outer.len() as u64, own.inner.len() as u64);
+        let extents = [(Extent::OUTER, outer), (Extent::LENGTH, total), (Extent::INNER, inner)];
         for (nth, part) in partials.parts().enumerate() {
             let collective = rank.collective("gathering partials");
             let is_last = nth + 1 == elems.len();

@@ -16,9 +16,6 @@ use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_sim::Element;
 use std::sync::Arc;
 
-/// (outer, length, inner).
-type Size = (usize, usize, usize);
-
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// Folds all elements of an array of the host, or of several as a tuple of slices: uploads, launches, downloads.
     /// For kernels `over: all`.
@@ -119,8 +116,9 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     }
 }
 
-/// Checks that the extents are those of what the kernel folds.
-fn check_size(over: Over, (outer, _, inner): Size) -> Result<()> {
+/// Checks that the extents (outer, length, inner) are those of what the kernel folds.
+fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
+    let (outer, _, inner) = size;
     let (found, remedy) = match over {
         Over::All => ("extents of rows and columns".to_owned(), "Call `run`"),
         Over::Segments => {

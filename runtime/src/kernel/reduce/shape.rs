@@ -12,8 +12,35 @@ use gemm_dsl::spec::Over;
 /// An input along the extents that it has, the outermost first.
 pub(super) type Axes = Vec<(Extent, ArrayAxis)>;
 
+/// The axes of an input with the name that messages give it.
+pub(super) struct NamedAxes<'n> {
+    pub(super) name: &'n str,
+    pub(super) axes: Axes,
+}
+
+impl NamedAxes<'_> {
+    /// Its extent of a name, 1 where it has none.
+    pub(super) fn extent(&self, extent: Extent) -> u64 {
+        let found = self.axes.iter().find(|(of, _)| *of == extent);
+        found.map_or(1, |(_, axis)| axis.extent)
+    }
+
+    /// Its axes, without their names.
+    pub(super) fn layout(&self) -> Vec<ArrayAxis> {
+        self.axes.iter().map(|(_, axis)| *axis).collect()
+    }
+}
+
 /// How an input lies.
-pub(super) fn axes<B: Backend>(
+pub(super) fn axes<'n, B: Backend>(
+    over: Over,
+    argument: &'n str,
+    input: &LocatedOperand<'_, B>,
+) -> Result<NamedAxes<'n>> {
+    Ok(NamedAxes { name: argument, axes: axes_over(over, argument, input)? })
+}
+
+fn axes_over<B: Backend>(
     over: Over,
     argument: &str,
     input: &LocatedOperand<'_, B>,
@@ -66,19 +93,22 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
 }
 
 /// Checks that inputs agree in what is folded.
-pub(super) fn same(
-    (first_name, first): (&str, &Axes),
-    (other_name, other): (&str, &Axes),
-) -> Result<()> {
-    for ((extent, first), (_, other)) in first.iter().zip(other) {
-        if first.extent != other.extent {
+pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
+    for ((extent, of_first), (_, of_other)) in first.axes.iter().zip(&other.axes) {
+        if of_first.extent != of_other.extent {
             // They are extents of shapes and lengths of arrays, of type usize.
             let named = |name: &str, axis: &ArrayAxis| (name.to_owned(), axis.extent as usize);
-            let (first, other) = (named(first_name, first), named(other_name, other));
+            let (first, other) = (named(first.name, of_first), named(other.name, of_other));
             return Err(Error::Extents { extent: *extent, first, other });
         }
     }
     Ok(())
+}
+
+/// The extents of results. Of segments the length is that of the array, of others what becomes one result.
+pub(super) fn of_results(extents: &[(Extent, u64)]) -> Vec<(Extent, u64)> {
+    let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
+    of_results.copied().collect()
 }
 
 /// Checks that there is room for the results, which are written one after the other; `extents` are those of the
