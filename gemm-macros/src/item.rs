@@ -135,7 +135,7 @@ pub(crate) fn items(
                 b: &B,
                 c: &mut C,
                 #parameter
-            ) -> #runtime::Result<#runtime::Launched>
+            ) -> #runtime::Result<#runtime::LaunchReport>
             where
                 A: #runtime::AsMatrix<Element = ::core::primitive::f32>,
                 B: #runtime::AsMatrix<Element = ::core::primitive::f32>,

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::{Size, Truth, Verdict, transposed};
-use gemm_runtime::{Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm};
+use gemm_runtime::{Buffer, ByName, Device, Error, LaunchReport, MatrixRef, Sgemm};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -245,7 +245,7 @@ impl<'h> Operands<'h> {
         launchable: &mut Launchable<'_>,
         kernel: &Sgemm<ByName>,
         device: &Device,
-    ) -> Result<(Verdict, Launched), Error> {
+    ) -> Result<(Verdict, LaunchReport), Error> {
         launchable.fill(device)?;
         let launched = launchable.launch(kernel, device)?;
         let c = device.download(&launchable.c.view()?)?;
@@ -302,7 +302,11 @@ impl Launchable<'_> {
     ///
     /// # Errors
     /// Those of the launch.
-    pub fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
+    pub fn launch(
+        &mut self,
+        kernel: &Sgemm<ByName>,
+        device: &Device,
+    ) -> Result<LaunchReport, Error> {
         let (a, b, mut c) = (self.a.view()?, self.b.view()?, self.c.view_mut()?);
         self.beside.launch(kernel, device, &a, &b, &mut c)
     }

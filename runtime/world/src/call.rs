@@ -9,7 +9,7 @@ use crate::rank::OnRank;
 use crate::selection::{CachedProduct, CallOptions, ProductRequest, Selection};
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
-use gemm_runtime::Launched;
+use gemm_runtime::LaunchReport;
 use gemm_runtime::{ByName, Named, Operands, OperandsFor};
 use gemm_runtime::{Sgemm, SgemmTable};
 use std::borrow::Cow;
@@ -65,7 +65,7 @@ pub struct ShardedLaunch {
     /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
     pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
-    pub launches: Vec<Launched>,
+    pub launches: Vec<LaunchReport>,
 }
 
 /// A and B are stored as the kernel's `layout` says: of `nt` the transpose of B is dealt out, N x K.
@@ -226,7 +226,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
                 ShardedProduct { schedule: &schedule, transposition: known.transposition, a, b, c };
             follow(rank, &collective, product, &mut parts, is_ready)?;
             let lines = parts.kernels.lines();
-            rank.planes = parts.kernels.into_planes();
+            rank.splits = parts.kernels.into_splits();
             Ok((parts.launches, lines))
         };
         let made = work();
@@ -243,7 +243,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
 struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
     given: &'k O,
-    launches: Vec<Launched>,
+    launches: Vec<LaunchReport>,
 }
 
 impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {

@@ -14,8 +14,8 @@ use gemm_runtime::internal as operand;
 use gemm_runtime::internal::Areas;
 use gemm_runtime::internal::Gpu;
 use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::LocatedOperand;
 use gemm_runtime::internal::On;
-use gemm_runtime::internal::Resolved;
 use gemm_runtime::internal::Simulator;
 use gemm_runtime::internal::{AnyInput, AnyOutput, Readable, Writable};
 use gemm_sim::Element;
@@ -175,7 +175,7 @@ impl<T: Element> Readable for PartialsOf<T> {
         &'a self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
         operand::read(on, &self.all, argument)
     }
 
@@ -183,7 +183,7 @@ impl<T: Element> Readable for PartialsOf<T> {
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
         operand::read(on, &self.all, argument)
     }
 }
@@ -193,7 +193,7 @@ impl<T: Element> Writable for PartialsOf<T> {
         &'a mut self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
         operand::write(on, &mut self.own, argument)
     }
 
@@ -201,7 +201,7 @@ impl<T: Element> Writable for PartialsOf<T> {
         &'a mut self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
         operand::write(on, &mut self.own, argument)
     }
 }

@@ -12,7 +12,7 @@ use crate::transport::Links;
 use crate::{Error, Result};
 use gemm_runtime::Device;
 use gemm_runtime::Owner;
-use gemm_runtime::internal::Planes;
+use gemm_runtime::internal::SplitBuffers;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Rank {
     /// Partials of the reduction before, for the memory that they take.
     pub(crate) partials: Option<PartialBuffers>,
     /// Of the product before, for the memory that they take: those of A and of B.
-    pub(crate) planes: [Option<Arc<Planes>>; 2],
+    pub(crate) splits: [Option<Arc<SplitBuffers>>; 2],
     /// How many calls of all ranks there have been.
     pub(crate) calls: u64,
     /// NCCL lets no two threads speak for one rank.

@@ -8,11 +8,12 @@ use crate::partition::MatrixInput;
 use crate::rank::OnRank;
 use crate::reduction_plan::{CachedReduction, PartialsPlan, ReductionPlan};
 use crate::{Error, Result};
+use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::ReduceKernel;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
-use gemm_runtime::internal::{Given, fold, fold_partials, fold_shard, reduce as sealed};
+use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
 use gemm_runtime::{Elements, InputsFor, ResultsFor};
 use gemm_sim::Element;
 use std::sync::Arc;
@@ -228,7 +229,11 @@ impl ReductionPlan {
         let device = rank.device();
         let parts = self.parts(given);
         let inputs = &arrays(&parts, given);
-        fold(device, &kernel.prepare(device)?, Given { inputs, segments: None, outputs: results })?;
+        fold(
+            device,
+            &kernel.prepare(device)?,
+            ReduceArrays { inputs, segments: None, outputs: results },
+        )?;
         Ok(())
     }
 
@@ -281,7 +286,8 @@ impl ReductionPlan {
             rank.links.all_ready(collective)?;
         }
         let (own, total) = (&self.partition.of_ranks[rank.number()], self.partition.total as u64);
-        let extents = (own.outer.len() as u64, total, own.inner.len() as u64);
+        let (outer, inner) = (own.outer.len() as u64, own.inner.len() as u64);
+        let extents = [(Extent::OUTER, outer), (Extent::LENGTH, total), (Extent::INNER, inner)];
         for (nth, part) in partials.parts().enumerate() {
             let collective = rank.collective("gathering partials");
             let is_last = nth + 1 == elems.len();

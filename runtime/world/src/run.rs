@@ -291,7 +291,7 @@ impl World {
                     products: RecentCalls::default(),
                     folds: RecentCalls::default(),
                     partials: None,
-                    planes: [None, None],
+                    splits: [None, None],
                     calls: 0,
                     not_sync: PhantomData,
                 };

@@ -234,7 +234,7 @@ pub(crate) fn sums_alike(spec: &SgemmSpec) -> bool {
     spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
 }
 
-/// Whether it is known only of whole rows of A and columns of B if planes hold their numbers, and some rank has parts of them:
+/// Whether it is known only of whole rows of A and columns of B if splits hold their numbers, and some rank has parts of them:
 /// each then has to be asked when it has all that it needs.
 fn asks_late(
     spec: &SgemmSpec,

@@ -1,6 +1,6 @@
 //! What is kept of the launches that are looked on at.
 
-use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
+use gemm_runtime::watch::{Arguments, KernelRun, Profile, Trace, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SimError, Simulation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -88,7 +88,7 @@ impl Watch for Recorder {
         (0..(self.count)(grid)).collect()
     }
 
-    fn ran(&self, seen: Seen<'_>) {
+    fn ran(&self, seen: KernelRun<'_>) {
         let is_looked_at = match &self.kernel {
             Some(kernel) => *kernel == seen.kernel.name,
             None => seen.is_main,

@@ -4,7 +4,7 @@ use super::NcclResult;
 use super::config::OLDEST;
 use super::functions::{Code, Functions, IN_PROGRESS, SUCCESS, UniqueId};
 use crate::WorldError;
-use gemm_runtime::internal::{Candidate, Place, Places, Wanted, find_at, open, symbol};
+use gemm_runtime::internal::{Candidate, LibrarySpec, Places, SearchPlace, find_at, open, symbol};
 use std::ffi::{c_char, c_int};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -13,12 +13,12 @@ use std::sync::{Arc, OnceLock};
 
 /// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
 /// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
-static NCCL: Wanted = Wanted {
+static NCCL: LibrarySpec = LibrarySpec {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
     names: &["libnccl.so.2", "libnccl.so"],
     is_file: is_nccl,
-    order: [Place::Loader, Place::Wheels, Place::Toolkits],
+    order: [SearchPlace::Loader, SearchPlace::Wheels, SearchPlace::Toolkits],
 };
 
 /// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
