@@ -3,7 +3,7 @@
 use crate::errors::both;
 use crate::item;
 use crate::list::List;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
@@ -18,9 +18,9 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTokens { spec, inputs, results } = parse::reduce(spec);
+    let ReduceTokens { plan, inputs, results } = parse::reduce(spec);
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
-    let line = spec.and_then(|spec| checked(&spec));
+    let line = plan.and_then(|plan| checked(&plan));
     expression(&quote!(#runtime::ReduceKernel::<#inputs, #results>), line)
 }
 
@@ -54,8 +54,8 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
     let table = table?;
     let mut known = HashSet::new();
     let kernels = table.rules().iter().flat_map(Rule::kernels);
-    let kernels = kernels.filter(|spec| known.insert(spec.to_string()));
-    kernels.map(|spec| checked(&spec).map(drop)).fold(Ok(table.to_string()), both)
+    let kernels = kernels.filter(|plan| known.insert(plan.spec().to_string()));
+    kernels.map(|plan| checked(plan).map(drop)).fold(Ok(table.to_string()), both)
 }
 
 /// A table of this type, with a place for what is read of it; after an error, one of a text that nobody will read.
@@ -109,9 +109,9 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let SgemmTokens { spec, operands } = parse::sgemm(spec);
+    let SgemmTokens { plan, operands } = parse::sgemm(spec);
     let list = operands.map(List::new);
-    let line = spec.and_then(|spec| checked(&spec));
+    let line = plan.and_then(|plan| checked(&plan));
     match head {
         None => {
             let line = both(line, list.as_ref().map_or(Ok(()), List::check));
@@ -127,10 +127,12 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// The canonical line of a spec whose kernels can be generated.
-fn checked(spec: &impl Family) -> syn::Result<String> {
-    let program = spec.program();
-    program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
+/// The canonical line of a plan whose kernels can be generated.
+fn checked(plan: &impl Plan) -> syn::Result<String> {
+    let program = plan.program();
+    program
+        .map_err(|errors| syn::Error::new(Span::call_site(), errors))
+        .map(|_| plan.spec().to_string())
 }
 
 /// A kernel of this type; after an error, one of a line that nobody will read.

@@ -4,11 +4,12 @@ use crate::compile::Resources;
 use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
-use gemm_dsl::Family;
 use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::program::{KernelId, ProgramValues};
 use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Arith, EpilogueArg, ReduceSpec, SgemmSpec};
+use gemm_dsl::{Family, Plan};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -22,9 +23,8 @@ impl Programs {
     /// The program of a spec, by its canonical line.
     pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<Prepared>> {
         self.kept(S::MACRO, line, || {
-            let spec = line.parse::<S>()?;
-            let (program, operands) = (spec.program()?, spec.operands());
-            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, operands) })
+            let plan = line.parse::<S::Plan>()?;
+            Ok(Prepared::by_plan::<S>(plan.program()?, plan))
         })
     }
 
@@ -58,18 +58,16 @@ impl Programs {
     /// The program that folds a shard of what a reduction folds.
     pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<Prepared>> {
         self.kept("shard", line, || {
-            let spec = line.parse::<ReduceSpec>()?;
-            let program = spec.program_of_shard()?;
-            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, Vec::new()) })
+            let plan = line.parse::<ReducePlan>()?;
+            Ok(Prepared::by_plan::<ReduceSpec>(plan.program_of_shard()?, plan))
         })
     }
 
     /// The program that folds what all shards have left.
     pub fn of_partials(&self, line: &str) -> Result<Arc<Prepared>> {
         self.kept("partials", line, || {
-            let spec = line.parse::<ReduceSpec>()?;
-            let program = spec.program_of_partials()?;
-            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, Vec::new()) })
+            let plan = line.parse::<ReducePlan>()?;
+            Ok(Prepared::by_plan::<ReduceSpec>(plan.program_of_partials()?, plan))
         })
     }
 
@@ -96,8 +94,8 @@ impl Programs {
 /// A program ready to be launched on one device.
 pub struct Prepared {
     pub(crate) program: VerifiedProgram,
-    /// The spec, of type `S` where [`Programs::get`] was asked for one of `S`.
-    spec: Option<Box<dyn Any + Send + Sync>>,
+    /// The plan, of type `S::Plan` where [`Programs::get`] was asked for a spec of `S`.
+    plan: Option<Box<dyn Any + Send + Sync>>,
     /// What its spec says that the caller gives beside the matrices.
     pub(crate) operands: Vec<EpilogueArg>,
     /// Its kernels, in its order.
@@ -109,15 +107,26 @@ pub struct Prepared {
 impl Prepared {
     fn new(program: VerifiedProgram, operands: Vec<EpilogueArg>) -> Self {
         let kernels = program.kernels.iter().map(Loadable::new).collect();
-        Self { program, spec: None, operands, kernels, given: Default::default() }
+        Self { program, plan: None, operands, kernels, given: Default::default() }
+    }
+
+    /// A program of a plan, which is kept with it.
+    fn by_plan<S: Family>(program: VerifiedProgram, plan: S::Plan) -> Self {
+        let operands = plan.spec().operands();
+        Self { plan: Some(Box::new(plan)), ..Self::new(program, operands) }
+    }
+
+    /// The plan that the program was made of.
+    fn plan<S: Family>(&self) -> &S::Plan {
+        let plan = self.plan.as_ref().and_then(|plan| plan.downcast_ref());
+        plan.unwrap_or_else(|| {
+            unreachable!("Kernel::prepare: it was made of a plan of this family")
+        })
     }
 
     /// The spec that the program was made of.
     pub(crate) fn spec<S: Family>(&self) -> &S {
-        let spec = self.spec.as_ref().and_then(|spec| spec.downcast_ref());
-        spec.unwrap_or_else(|| {
-            unreachable!("Kernel::prepare: it was made of a spec of this family")
-        })
+        self.plan::<S>().spec()
     }
 
     /// The same product where the planes of A are given, of B, or of both, if it takes such and there are any.
@@ -129,7 +138,7 @@ impl Prepared {
             [true, true] => &self.given[2],
         };
         if kept.get().is_none() {
-            let program = self.spec::<SgemmSpec>().program_with_splits(planes)?;
+            let program = self.plan::<SgemmSpec>().program_with_splits(planes)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
             // Of two threads that make it the first one's is kept.
             _ = kept.set(made);

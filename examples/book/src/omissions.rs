@@ -23,7 +23,7 @@ pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer s
 impl Spec {
     /// Whether its matrices are those of lists.
     pub(super) fn is_of_lists(&self) -> bool {
-        matches!(self, Self::Sgemm(spec) if spec.batch == Some(Batch::Pointers))
+        matches!(self, Self::Sgemm(plan) if plan.batch() == Some(Batch::Pointers))
     }
 }
 

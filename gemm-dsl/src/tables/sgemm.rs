@@ -1,8 +1,9 @@
 //! Tables of products: what a row is chosen for.
 
 use super::{Rounds, RuleSpec, TableFamily};
+use crate::error::SpecErrors;
 use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
-use crate::plan::Plannable;
+use crate::plan::SgemmPlan;
 use crate::spec::{GemmLayout, SgemmSpec};
 use crate::target::device;
 
@@ -169,9 +170,13 @@ impl TableFamily for SgemmSpec {
         shape.lies() as usize * 2 + usize::from(shape.padded)
     }
 
-    fn with_layout(&self, layout_index: usize) -> Self {
+    fn plan_for_layout(&self, layout_index: usize) -> Result<SgemmPlan, SpecErrors> {
         let (layout, padded) = lies(layout_index);
-        self.clone().for_matrices(layout, padded)
+        let spec = self.clone().in_layout(layout, padded);
+        match spec.plan() {
+            Err(faults) if has_idle_vectors(&faults) => spec.float4(false).plan(),
+            plan => plan,
+        }
     }
 }
 
@@ -194,6 +199,14 @@ impl SgemmSpec {
     /// ```
     #[must_use]
     pub fn for_matrices(self, layout: GemmLayout, padded: bool) -> Self {
+        let spec = self.in_layout(layout, padded);
+        let idle = spec.plan().is_err_and(|faults| has_idle_vectors(&faults));
+        let float4 = spec.float4 && !idle;
+        spec.float4(float4)
+    }
+
+    /// The same but for `float4`.
+    fn in_layout(self, layout: GemmLayout, padded: bool) -> Self {
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         let mut spec = self.layout(layout).pitched(padded);
         if spec.transpose {
@@ -202,11 +215,13 @@ impl SgemmSpec {
             spec = spec.pad_a(if along_k[0] { pad_a } else { 0 });
             spec = spec.pad_b(if along_k[1] { pad_b } else { 0 });
         }
-        let idle =
-            spec.check().is_err_and(|faults| faults.iter().all(|fault| fault.is_idle("float4")));
-        let float4 = spec.float4 && !idle;
-        spec.float4(float4)
+        spec
     }
+}
+
+/// Whether nothing is wrong but that `float4` has nothing to move.
+fn has_idle_vectors(faults: &SpecErrors) -> bool {
+    faults.iter().all(|fault| fault.is_idle("float4"))
 }
 
 /// What is computed of A, B and the operands.

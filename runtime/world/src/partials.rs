@@ -79,7 +79,7 @@ impl PartialBuffers {
 
 /// The elements of the partials of a spec, part by part.
 pub(crate) fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
-    Ok(spec.partials()?.into_iter().map(|(_, elem)| elem).collect())
+    Ok(spec.plan()?.partials()?.into_iter().map(|(_, elem)| elem).collect())
 }
 
 /// So many partials of a rank's own runs, and room for so many.
