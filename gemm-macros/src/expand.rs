@@ -80,20 +80,22 @@ fn table_of(
     })
 }
 
+/// Rust's type of an element.
+pub(crate) fn rust_type(runtime: &TokenStream, elem: Elem) -> TokenStream {
+    let name = format_ident!("{elem}");
+    match elem {
+        Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
+        _ => quote!(::core::primitive::#name),
+    }
+}
+
 /// The types of arrays as a list; of unknown ones, one that fits where it stands.
 fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
-    let ty = |elem: &Elem| {
-        let name = format_ident!("{elem}");
-        match elem {
-            Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
-            _ => quote!(::core::primitive::#name),
-        }
-    };
     match elems {
         None => quote!(_),
-        Some([one]) => ty(one),
+        Some([one]) => rust_type(runtime, *one),
         Some(several) => {
-            let several = several.iter().map(ty);
+            let several = several.iter().map(|elem| rust_type(runtime, *elem));
             quote!((#(#several),*))
         }
     }
@@ -109,7 +111,7 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let SgemmTokens { plan, operands } = parse::sgemm(spec);
+    let SgemmTokens { plan, types, operands } = parse::sgemm(spec);
     let list = operands.map(List::new);
     let line = plan.and_then(|plan| checked(&plan));
     match head {
@@ -117,7 +119,7 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
             let line = both(line, list.as_ref().map_or(Ok(()), List::check));
             expression(&List::kernel(list.as_ref(), &runtime), line)
         }
-        Some(head) => item::items(&runtime, &head, &list.unwrap_or_default(), line),
+        Some(head) => item::items(&runtime, &head, types, &list.unwrap_or_default(), line),
     }
 }
 

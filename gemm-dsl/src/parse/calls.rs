@@ -6,7 +6,7 @@ use crate::error::SpecError;
 use crate::family::Family;
 use crate::ir::Elem;
 use crate::plan::{ReducePlan, SgemmPlan};
-use crate::spec::{EpilogueArg, ReduceSpec, SgemmSpec, Table, Typed};
+use crate::spec::{EpilogueArg, GemmTypes, ReduceSpec, SgemmSpec, Table, Typed};
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
@@ -71,6 +71,8 @@ fn knows_types<S: Table, P>(outcome: &Outcome<'_, S, P>, of: Typed) -> bool {
 pub struct SgemmTokens {
     /// The plan; else all faults, each at its own tokens.
     pub plan: syn::Result<SgemmPlan>,
+    /// Element types of its matrices; also those of a faulty spec.
+    pub types: GemmTypes,
     /// The [operands](SgemmSpec::operands), each with the place of its name; also those of a faulty spec, unless
     /// the fault hides them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
@@ -78,8 +80,11 @@ pub struct SgemmTokens {
 
 /// Reads the tokens of a macro call.
 pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
-    let (plan, operands) = read(tokens, operands);
-    SgemmTokens { plan, operands: operands.flatten() }
+    let (plan, told) = read(tokens, |outcome: &Outcome<'_, SgemmSpec, _>, places| {
+        (outcome.spec.types(), operands(outcome, places))
+    });
+    let (types, operands) = told.unwrap_or((GemmTypes::F32, None));
+    SgemmTokens { plan, types, operands }
 }
 
 /// What the tokens of a macro call describe that has a table of products.

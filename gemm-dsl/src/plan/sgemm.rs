@@ -85,7 +85,7 @@ pub use wgmma::WgmmaPlan;
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, SgemmSpec, Sharing};
+use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, GemmTypes, SgemmSpec, Sharing};
 use check::TileGeometry;
 use std::ops::Range;
 
@@ -171,6 +171,11 @@ impl SgemmPlan {
     /// The geometry.
     pub fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// Element types of the matrices and sums.
+    pub fn types(&self) -> GemmTypes {
+        self.spec.types()
     }
 
     /// Threads of a block.

@@ -3,8 +3,9 @@
 use super::{Rounds, RuleSpec, TableFamily};
 use crate::error::SpecErrors;
 use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
+use crate::ir::Elem;
 use crate::plan::SgemmPlan;
-use crate::spec::{GemmLayout, SgemmSpec};
+use crate::spec::{GemmLayout, GemmTypes, SgemmSpec};
 use crate::target::device;
 
 /// The GPU that a row is chosen for.
@@ -99,17 +100,19 @@ impl SgemmShape {
     pub fn is_aligned(&self) -> bool {
         let Self { m, n, k, batch, .. } = *self;
         let layout = self.lies();
-        let packed = |rows: u64, cols: u64, by_column: bool| {
+        let packed = |elem: Elem, rows: u64, cols: u64, by_column: bool| {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
             lines_take_vectors(
+                elem,
                 Strided { count: lines, stride: line },
                 Strided { count: batch, stride: lines.saturating_mul(line) },
             )
         };
         self.aligned.unwrap_or_else(|| {
-            packed(m, k, layout.transposes_a())
-                && packed(k, n, layout.transposes_b())
-                && packed(m, n, false)
+            let GemmTypes { a, b, c, .. } = GemmTypes::F32;
+            packed(a, m, k, layout.transposes_a())
+                && packed(b, k, n, layout.transposes_b())
+                && packed(c, m, n, false)
         })
     }
 }
@@ -123,9 +126,10 @@ pub struct Strided {
     pub stride: u64,
 }
 
-/// Whether all lines of all matrices begin on 16 bytes where the first one does.
-pub fn lines_take_vectors(lines: Strided, matrices: Strided) -> bool {
-    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(4);
+/// Whether all lines of all matrices of these elements begin on 16 bytes where the first one does.
+pub fn lines_take_vectors(elem: Elem, lines: Strided, matrices: Strided) -> bool {
+    let lanes = u64::from(elem.vector_lanes());
+    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(lanes);
     aligned(lines) && aligned(matrices)
 }
 
