@@ -17,14 +17,14 @@ use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, capture
 use gemm_bench::grid::arena::elements;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
-use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::products::Products;
+use gemm_bench::shapes::GemmShape;
 use gemm_bench::table::{Table, number, text, time};
 use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_runtime::{
-    AsMatrix, Device, Error, MatrixMut, MatrixRef, PreparedMatrix, SgemmKernel, SpecErrors,
+    AsMatrix, Device, Error, MatrixMut, MatrixRef, SgemmKernel, SpecErrors, SplitMatrix,
 };
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -182,7 +182,7 @@ impl PreparedBench<'_> {
         let (in_a, in_b) = (&MatrixRef::new(a, m, k)?, &MatrixRef::new(b, k, n)?);
         let weights = &device.prepare(spec.arith, in_b)?;
         let turned = device.prepare(spec.arith, &in_a.t())?;
-        let given: &PreparedMatrix<'_> = &turned.t();
+        let given: &SplitMatrix<'_> = &turned.t();
         let each = |c: &mut CudaSlice<f32>| launch(device, kernel, in_a, in_b, c, [m, n]);
         let of_b = |c: &mut CudaSlice<f32>| launch(device, kernel, in_a, weights, c, [m, n]);
         let of_both = |c: &mut CudaSlice<f32>| launch(device, kernel, given, weights, c, [m, n]);

@@ -139,7 +139,7 @@ pub(crate) fn items(
                 b: &B,
                 c: &mut C,
                 #parameter
-            ) -> #runtime::Result<#runtime::Launched>
+            ) -> #runtime::Result<#runtime::LaunchReport>
             where
                 A: #runtime::AsMatrix<Element = #a>,
                 B: #runtime::AsMatrix<Element = #b>,

@@ -11,10 +11,10 @@ pub mod tensor_map;
 
 pub use area::{Area, Areas};
 
-use crate::address::{Address, Argument};
 use crate::error::Result;
-use crate::launched::Counted;
-use crate::program::{Loadable, Made};
+use crate::kernel_arg::{Address, KernelArg};
+use crate::program::{CachedKernel, KernelLoad};
+use crate::report::StepCounters;
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
@@ -81,19 +81,20 @@ pub trait Backend: Sized {
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
 
     /// Has the machine code of a kernel; what it took, if it was not there. The simulator needs none.
-    fn ready(&self, _: &Loadable) -> Result<Option<Made>> {
+    fn ready(&self, _: &CachedKernel) -> Result<Option<KernelLoad>> {
         Ok(None)
     }
 
     /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
-    /// order and size, and its contract holds for them. Beside the blocks stands whether it is the main step of its program,
+    /// order and size, and its contract holds for them. `is_main` says whether it is the main step of its program,
     /// which who looks on is told.
     fn launch(
         &self,
-        loadable: &Loadable,
-        launch: ([u32; 3], bool),
-        arguments: Vec<Argument<'_, Self::Address, Self::Pointers>>,
-    ) -> Result<Option<Box<Counted>>>;
+        kernel: &CachedKernel,
+        grid: [u32; 3],
+        is_main: bool,
+        arguments: Vec<KernelArg<'_, Self::Address, Self::Pointers>>,
+    ) -> Result<Option<Box<StepCounters>>>;
 
     /// Waits for all work so far.
     fn synchronize(&self) -> Result<()>;
@@ -117,7 +118,7 @@ pub trait Backend: Sized {
 pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
 
 /// The arrays of a list.
-pub struct Listed<B: Backend> {
+pub struct ArrayList<B: Backend> {
     pub(crate) elem: Elem,
     pub(crate) arrays: Vec<B::Address>,
     pub(crate) pointers: B::Pointers,
@@ -137,7 +138,7 @@ pub enum Place<'a, B: Backend> {
         len: u64,
     },
     /// It is a list of arrays.
-    List(&'a Listed<B>),
+    List(&'a ArrayList<B>),
 }
 
 impl<B: Backend> Clone for Place<'_, B> {

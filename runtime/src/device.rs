@@ -138,7 +138,7 @@ impl Device {
     ///
     /// ```
     /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
-    /// use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
+    /// use gemm_runtime::watch::{KernelRun, VerifiedKernel, Watch};
     /// use std::sync::{Arc, Mutex};
     ///
     /// /// Keeps how much happened in the first block of each launch.
@@ -150,7 +150,7 @@ impl Device {
     ///         vec![0]
     ///     }
     ///
-    ///     fn ran(&self, seen: Seen<'_>) {
+    ///     fn ran(&self, seen: KernelRun<'_>) {
     ///         let events = seen.traces.iter().map(|trace| trace.events.len());
     ///         self.0.lock().unwrap().extend(events);
     ///     }
@@ -167,7 +167,7 @@ impl Device {
     }
 
     /// The simulator, which also counts what the machine code of each kernel does, as far as that follows from the text:
-    /// [`LaunchedStep::compiled_counters`](crate::LaunchedStep::compiled_counters). It is there to count: it looks for no races, and blocks
+    /// [`StepReport::compiled_counters`](crate::StepReport::compiled_counters). It is there to count: it looks for no races, and blocks
     /// that speak to one another run in one order alone.
     ///
     /// ```

@@ -7,6 +7,7 @@ use owner::remedy;
 
 use gemm_dsl::error::SpecErrors;
 use gemm_dsl::ir::contract::ContractError;
+use gemm_dsl::ir::program::BindError;
 use gemm_dsl::ir::{Extent, HostError, IrError};
 use gemm_dsl::spec::Over;
 use gemm_sim::SimError;
@@ -414,6 +415,21 @@ impl fmt::Debug for Error {
 impl From<SimError> for Error {
     fn from(error: SimError) -> Self {
         Error::Simulator(Box::new(error))
+    }
+}
+
+impl From<ContractError> for Error {
+    fn from(error: ContractError) -> Self {
+        Error::Unmet(Box::new(error))
+    }
+}
+
+impl From<BindError> for Error {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::Value(error) => error.into(),
+            error => Error::Internal(error.to_string()),
+        }
     }
 }
 

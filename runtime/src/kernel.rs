@@ -5,15 +5,17 @@ pub(crate) mod reduce;
 mod sgemm;
 mod table;
 
-pub use reduce::{Arrays, Elements, Folds, InputsFor, ReduceTable, ResultsFor};
-pub use sgemm::with_planes;
-pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on};
+pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
+pub use sgemm::with_splits;
+pub(crate) use sgemm::{
+    Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
+};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
-use crate::ahead::ahead;
 use crate::device::Device;
 use crate::error::Result;
-use crate::program::Prepared;
+use crate::program::CachedProgram;
+use crate::warm_up::ahead;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
@@ -23,7 +25,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use table::Read;
+use table::ParsedTable;
 
 /// A kernel: a spec that has been checked. What a device makes of it belongs to the device.
 ///
@@ -35,7 +37,7 @@ pub struct Kernel<S, E = ()> {
     of: PhantomData<fn() -> (S, E)>,
 }
 
-/// A reduction: it folds elements of arrays into results. Made by [`reduce_kernel!`](crate::reduce_kernel) or from a
+/// A reduction: it folds elements of arrays into results. KernelLoad by [`reduce_kernel!`](crate::reduce_kernel) or from a
 /// [`ReduceSpec`].
 ///
 /// `T` says what the elements are, and `R` what a result is: the type of one array, or a tuple of as many as there
@@ -65,7 +67,7 @@ pub struct Kernel<S, E = ()> {
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
 /// A product C = A·B, or what an `epilogue` makes of its sums, of matrices of `f32`, A of m rows and k columns, B of k rows and n
-/// columns; C is row-major, A and B lie as `layout` says. Made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
+/// columns; C is row-major, A and B lie as `layout` says. KernelLoad by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
 /// `E` lists the kinds of its operands, those that the caller gives beside A, B and C: `alpha` and `beta` of a
 /// `scaled` product, then what the epilogue names. [`N`](crate::N) stands for `bias[n]`, [`M`](crate::M) for
@@ -98,18 +100,18 @@ pub type SgemmKernel = Sgemm;
 /// by name, by [`Kernel::call`]: what is launched on views, whose shapes say what the extents are. `O` is what it
 /// has been given for the operands `E`.
 pub struct Call<'a, S: TableFamily, E = (), O = ()> {
-    what: What<'a, S>,
+    what: Callee<'a, S>,
     device: &'a Device,
     given: O,
     of: PhantomData<fn() -> E>,
 }
 
 /// What is called.
-enum What<'a, S: TableFamily> {
+enum Callee<'a, S: TableFamily> {
     /// The kernel of a line.
     Kernel(&'a str),
     /// The kernel that a table chooses.
-    Table(&'a Read<S>),
+    Table(&'a ParsedTable<S>),
 }
 
 impl<S, E> Kernel<S, E> {
@@ -175,7 +177,7 @@ impl<S: Family, E> Kernel<S, E> {
     }
 
     #[doc(hidden)]
-    pub fn prepare(&self, device: &Device) -> Result<Arc<Prepared>> {
+    pub fn prepare(&self, device: &Device) -> Result<Arc<CachedProgram>> {
         device.programs().get::<S>(&self.line)
     }
 }
@@ -208,18 +210,18 @@ impl<S, E> fmt::Display for Kernel<S, E> {
 }
 
 impl<'a, S: TableFamily, E, O> Call<'a, S, E, O> {
-    fn new(what: What<'a, S>, device: &'a Device, given: O) -> Self {
+    fn new(what: Callee<'a, S>, device: &'a Device, given: O) -> Self {
         Self { what, device, given, of: PhantomData }
     }
 }
 
-impl<S: TableFamily> Clone for What<'_, S> {
+impl<S: TableFamily> Clone for Callee<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: TableFamily> Copy for What<'_, S> {}
+impl<S: TableFamily> Copy for Callee<'_, S> {}
 
 impl<S: TableFamily, E, O: Clone> Clone for Call<'_, S, E, O> {
     fn clone(&self) -> Self {
@@ -231,8 +233,8 @@ impl<S: TableFamily, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut call = f.debug_struct("Call");
         match &self.what {
-            What::Kernel(line) => call.field("line", line),
-            What::Table(read) => call.field("table", &read.text()),
+            Callee::Kernel(line) => call.field("line", line),
+            Callee::Table(read) => call.field("table", &read.text()),
         };
         call.field("device", self.device).field("given", &self.given).finish_non_exhaustive()
     }

@@ -2,7 +2,7 @@
 
 use crate::backend::gpu::Gpu;
 use crate::backend::simulator::Simulator;
-use crate::backend::{Backend, Listed};
+use crate::backend::{ArrayList, Backend};
 
 /// An allocation of either back end.
 pub enum Memory {
@@ -12,8 +12,8 @@ pub enum Memory {
 
 /// The arrays of a list on either back end.
 pub enum Lists {
-    Gpu(Listed<Gpu>),
-    Simulated(Listed<Simulator>),
+    Gpu(ArrayList<Gpu>),
+    Simulated(ArrayList<Simulator>),
 }
 
 /// A back end whose allocations buffers keep, and whose lists those of matrices.
@@ -25,10 +25,10 @@ pub trait Keeps: Backend {
     fn kept(memory: &Memory) -> Option<&Self::Allocation>;
 
     /// The list as a list of either back end.
-    fn keep_list(list: Listed<Self>) -> Lists;
+    fn keep_list(list: ArrayList<Self>) -> Lists;
 
     /// The list, if it is one of this kind of back end.
-    fn kept_list(lists: &Lists) -> Option<&Listed<Self>>;
+    fn kept_list(lists: &Lists) -> Option<&ArrayList<Self>>;
 }
 
 impl Keeps for Gpu {
@@ -44,11 +44,11 @@ impl Keeps for Gpu {
         }
     }
 
-    fn keep_list(list: Listed<Self>) -> Lists {
+    fn keep_list(list: ArrayList<Self>) -> Lists {
         Lists::Gpu(list)
     }
 
-    fn kept_list(lists: &Lists) -> Option<&Listed<Self>> {
+    fn kept_list(lists: &Lists) -> Option<&ArrayList<Self>> {
         match lists {
             Lists::Gpu(list) => Some(list),
             Lists::Simulated(_) => None,
@@ -69,11 +69,11 @@ impl Keeps for Simulator {
         }
     }
 
-    fn keep_list(list: Listed<Self>) -> Lists {
+    fn keep_list(list: ArrayList<Self>) -> Lists {
         Lists::Simulated(list)
     }
 
-    fn kept_list(lists: &Lists) -> Option<&Listed<Self>> {
+    fn kept_list(lists: &Lists) -> Option<&ArrayList<Self>> {
         match lists {
             Lists::Simulated(list) => Some(list),
             Lists::Gpu(_) => None,

@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::erased::Readable;
+use crate::dyn_array::Readable;
 use crate::error::{Error, Result};
 use gemm_sim::Element;
 use std::fmt;

@@ -9,7 +9,7 @@ use gemm_oracle::epilogue::stored;
 use gemm_oracle::product::{Size, Verdict};
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{
-    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut,
+    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut,
     MatrixRef, Sgemm,
 };
 
@@ -121,7 +121,7 @@ impl EpilogueArgs {
         a: &impl AsMatrix<Element = f32>,
         b: &impl AsMatrix<Element = f32>,
         c: &mut impl AsMatrixMut<Element = f32>,
-    ) -> Result<Launched, Error> {
+    ) -> Result<LaunchReport, Error> {
         let given: Result<Vec<ArgView<'_>>, Error> =
             self.arrays.iter().map(EpilogueArray::given).collect();
         let given = given?;
@@ -196,7 +196,7 @@ pub fn launch_once(
     a: &[f32],
     b: &[f32],
     size: Size,
-) -> Result<Launched, Error> {
+) -> Result<LaunchReport, Error> {
     launch_products(device, spec, a, b, few(&spec.plan()?, size))
 }
 
@@ -210,7 +210,7 @@ pub fn launch_products(
     a: &[f32],
     b: &[f32],
     products: Products,
-) -> Result<Launched, Error> {
+) -> Result<LaunchReport, Error> {
     let (size @ Size { m, n, k }, count) = (products.size, products.count());
     let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
     let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };

@@ -1,8 +1,8 @@
 //! Rectangles of device memory, as they are copied.
 
 use super::Backend;
-use crate::address::Address;
 use crate::error::Result;
+use crate::kernel_arg::Address;
 use gemm_sim::Element;
 use std::ops::Range;
 

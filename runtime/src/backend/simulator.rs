@@ -1,10 +1,10 @@
 //! The simulator as a device: memory of the process, launches that finish before they return.
 
 use super::{Area, Areas, Backend};
-use crate::address::{Address, Argument};
 use crate::error::{Error, Result};
-use crate::launched::Counted;
-use crate::program::Loadable;
+use crate::kernel_arg::{Address, KernelArg};
+use crate::program::CachedKernel;
+use crate::report::StepCounters;
 use gemm_dsl::ir::{Elem, ParamKind, VerifiedKernel};
 use gemm_sim::{Buffer, BufferArg, Element, Options, Profile, SimError, Trace};
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Simulation {
     /// The most instructions that the warps of one launch may execute together; one stands for a statement, a test or a branch.
     pub instructions: u64,
     /// Whether it is also counted what the machine code of each kernel does, as far as that follows from the text
-    /// ([`LaunchedStep::compiled_counters`](crate::LaunchedStep::compiled_counters)).
+    /// ([`StepReport::compiled_counters`](crate::StepReport::compiled_counters)).
     pub compiled: bool,
     /// Whether it only counts: it looks for no races, and blocks that speak to one another run in one order alone.
     pub unchecked: bool,
@@ -53,18 +53,18 @@ pub trait Watch: Send + Sync {
     fn blocks(&self, kernel: &VerifiedKernel, grid: [u32; 3]) -> Vec<u32>;
 
     /// A kernel has run, or has come to a fault.
-    fn ran(&self, seen: Seen<'_>);
+    fn ran(&self, seen: KernelRun<'_>);
 }
 
 /// What was seen of the launch of a kernel.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Seen<'a> {
+pub struct KernelRun<'a> {
     /// The kernel.
     pub kernel: &'a VerifiedKernel,
     /// The blocks along x, y and z.
     pub grid: [u32; 3],
-    /// Whether it is the [main step](crate::Launched::main_step) of its program.
+    /// Whether it is the [main step](crate::LaunchReport::main_step) of its program.
     pub is_main: bool,
     /// What it was charged with, statement by statement; or its fault, which the launch returns too.
     pub ran: Result<&'a Profile, &'a SimError>,
@@ -253,32 +253,33 @@ impl Backend for Simulator {
 
     fn workspace(&self) {}
 
-    fn scratch(&self, (): &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
+    fn scratch(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
         self.alloc(elem, len)
     }
 
     /// Zeros of its own for each run, which is not one after the other here.
-    fn scratch_of_zeros(&self, (): &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
+    fn scratch_of_zeros(&self, _: &mut (), _: usize, elem: Elem, len: u64) -> Result<Buffer> {
         self.alloc(elem, len)
     }
 
-    fn holds_zeros((): &mut (), _: bool) {}
+    fn holds_zeros(_: &mut (), _: bool) {}
 
     fn launch(
         &self,
-        loadable: &Loadable,
-        (grid, is_main): ([u32; 3], bool),
-        arguments: Vec<Argument<'_, Buffer, ()>>,
-    ) -> Result<Option<Box<Counted>>> {
+        cached: &CachedKernel,
+        grid: [u32; 3],
+        is_main: bool,
+        arguments: Vec<KernelArg<'_, Buffer, ()>>,
+    ) -> Result<Option<Box<StepCounters>>> {
         let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
         for argument in arguments {
             match argument {
-                Argument::Word(bits) => scalars.push(bits.into()),
-                Argument::Double(bits) => scalars.push(bits),
-                Argument::Array(buffer) | Argument::Mapped(buffer, _) => {
+                KernelArg::Word(bits) => scalars.push(bits.into()),
+                KernelArg::Double(bits) => scalars.push(bits),
+                KernelArg::Array(buffer) | KernelArg::TensorMap { address: buffer, .. } => {
                     buffers.push(BufferArg::One(buffer));
                 }
-                Argument::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
+                KernelArg::List { arrays, .. } => buffers.push(BufferArg::List(arrays.to_vec())),
             }
         }
         // A `Call` does not say which arrays it was bound with: the simulator binds these itself.
@@ -287,17 +288,17 @@ impl Backend for Simulator {
         options.instructions = *instructions;
         options.compiled = *compiled;
         options.unchecked = *unchecked;
-        let kernel = &loadable.kernel;
+        let kernel = &cached.kernel;
         let Some(watch) = watch else {
             let profile = gemm_sim::profile(kernel, &buffers, &scalars, &options)?;
-            return Ok(Some(Box::new(Counted::from_profile(&profile))));
+            return Ok(Some(Box::new(StepCounters::from_profile(&profile))));
         };
         let blocks = watch.blocks(kernel, grid);
         let before = buffers.iter().map(BufferArg::copied).collect();
         let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, &blocks, &options)?;
         let arguments = Arguments { buffers: before, scalars };
-        watch.ran(Seen { kernel, grid, is_main, ran: ran.as_ref(), traces, arguments });
-        Ok(Some(Box::new(Counted::from_profile(&ran?))))
+        watch.ran(KernelRun { kernel, grid, is_main, ran: ran.as_ref(), traces, arguments });
+        Ok(Some(Box::new(StepCounters::from_profile(&ran?))))
     }
 
     fn synchronize(&self) -> Result<()> {

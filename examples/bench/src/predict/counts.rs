@@ -16,7 +16,7 @@ use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::arch::WARP;
 use gemm_oracle::product::Size;
 use gemm_perf::{Launch, Reads, Waits, Work};
-use gemm_runtime::{Device, Error, Launched, LaunchedStep};
+use gemm_runtime::{Device, Error, LaunchReport, StepReport};
 
 /// Counts do not depend on the elements.
 const SEED: u64 = 1;
@@ -199,7 +199,7 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
 }
 
 /// What a launch asked for, as compiled.
-pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
+pub(super) fn work(step: &StepReport<'_>) -> Result<Work, Error> {
     let (text, compiled) = compiled(step)?;
     Ok(Work::compiled(text, compiled))
 }
@@ -208,7 +208,7 @@ pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
 fn add(
     all: &mut Vec<LaunchCounts>,
     program: &VerifiedProgram,
-    launched: &Launched,
+    launched: &LaunchReport,
     times: f64,
 ) -> Result<(), Error> {
     for (nth, step) in launched.steps().enumerate() {

@@ -59,8 +59,8 @@ pub enum Subject {
 pub struct Problem {
     /// In words.
     pub words: String,
-    /// The extents, in the order of the program's.
-    extents: Vec<u64>,
+    /// The extents of the program.
+    extents: Vec<(Extent, u64)>,
     /// The offsets of segments.
     offsets: Option<Vec<u64>>,
 }
@@ -155,7 +155,11 @@ impl Subject {
             }
         };
         let unknown = |of| format!("a fault of the page: it does not know the extent `{of}`");
-        let extents = program.extents.iter().map(|of| extent(*of).ok_or_else(|| unknown(of)));
+        let extents = program.extents.iter();
+        let extents = extents.map(|of| {
+            let value = extent(*of).ok_or_else(|| unknown(of))?;
+            Ok::<_, String>((*of, value))
+        });
         Ok(Problem { words, extents: extents.collect::<Result<_, _>>()?, offsets })
     }
 
@@ -212,7 +216,7 @@ mod tests {
         let subject = Subject::parse(Family::Sgemm, line).expect("a line");
         let program = subject.program().expect("a program");
         let problem = subject.problem(&program).expect("a problem");
-        let extents = program.extents.iter().zip(&problem.extents);
+        let extents = problem.extents.iter();
         let own = extents.filter(|(of, _)| [Extent::M, Extent::N, Extent::K].contains(of));
         (own.map(|(_, extent)| extent).product(), program.preferred().communicates())
     }

@@ -115,17 +115,17 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
         None => size.batched(&[rows, cols]),
     };
     let types = plan.types();
-    let a = program.input("a", types.a, matrix(&size.m, &size.k));
-    let b = program.input("b", types.b, matrix(&size.k, &size.n));
+    let a = program.input(Operand::Input(0), "a", types.a, matrix(&size.m, &size.k));
+    let b = program.input(Operand::Input(1), "b", types.b, matrix(&size.k, &size.n));
+    let dims = matrix(&size.m, &size.n);
     let c = match plan.spec().reads_c() {
-        true => program.in_out("c", types.c, matrix(&size.m, &size.n)),
-        false => program.output("c", types.c, matrix(&size.m, &size.n)),
+        true => program.in_out(Operand::Output(0), "c", types.c, dims),
+        false => program.output(Operand::Output(0), "c", types.c, dims),
     };
     if let Some(count) = listed {
-        [a, b, c].into_iter().for_each(|slot| program.list(slot, count));
+        [a, b, c].into_iter().for_each(|(_, slot)| program.list(slot, count));
     }
-    let operands = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
-    operands.into_iter().zip([a, b, c]).collect()
+    vec![a, b, c]
 }
 
 /// Adds the inputs and the numbers of the epilogue. Returns alpha, where the GEMM is scaled.
@@ -146,7 +146,7 @@ fn epilogue_args(
         };
         match slot {
             spec::ArgSlot::Array(nth) => {
-                bind.push((Operand::Input(nth), program.input(name, plan.types().acc, dims)));
+                bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
             }
             spec::ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;

@@ -2,10 +2,10 @@
 
 use super::Gpu;
 use super::memory::bytes;
-use crate::address::Address;
 use crate::backend::driver::failed;
 use crate::backend::{Area, Backend};
 use crate::error::{Error, Result};
+use crate::kernel_arg::Address;
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype};
 use cudarc::driver::{CudaStream, result};
 use gemm_sim::Element;

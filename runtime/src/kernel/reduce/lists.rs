@@ -1,6 +1,6 @@
 //! What may be given for the inputs and the results that the type of a reduction lists.
 
-use crate::erased::{AnyInput, AnyOutput};
+use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
 use gemm_sim::Element;
 

@@ -2,7 +2,7 @@
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
-use crate::rank::CollectiveContext;
+use crate::collective::CollectiveContext;
 use crate::{Error, Result};
 use gemm_runtime::internal::{Area, Areas, Backend};
 use gemm_sim::{Element, from_bytes, to_bytes};

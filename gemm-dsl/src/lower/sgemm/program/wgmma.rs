@@ -36,7 +36,7 @@ pub(crate) fn steps(
     let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
     let splits =
         splits::slots(program, t, splits::Lines { counts: [&m, &n], terms: &depth }, counts, given);
-    bind.extend(workspace::SPLITS.into_iter().zip(splits));
+    bind.extend(splits);
     if t.arith().is_emulation() {
         bind.extend(unrepresentable::slots(program));
     }
@@ -47,7 +47,7 @@ pub(crate) fn steps(
     let fallback = program.kernel(in_f32(plan, t, given)?);
     if t.arith().is_scaled() {
         let slots = row_scale::slots(program, [&m, &n], counts, given);
-        bind.extend(workspace::ROW_MAX.into_iter().zip(slots));
+        bind.extend(slots);
     }
     let before = match given {
         [true, true] => Vec::new(),
@@ -90,15 +90,15 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     };
     let mut program = Program::default();
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
-    let b = program.input("b", plan.types().b, [k.clone(), n.clone()]);
-    let splits = program.output("planes", t.elem(), splits::dims(t, &n, &k, None));
-    let mut bind = vec![(Operand::Input(1), b), (workspace::SPLITS[1], splits)];
+    let b = program.input(Operand::Input(1), "b", plan.types().b, [k.clone(), n.clone()]);
+    let dims = splits::dims(t, &n, &k, None);
+    let mut bind = vec![b, program.output(workspace::SPLITS[1], "planes", t.elem(), dims)];
     if t.arith().is_emulation() {
-        bind.push((workspace::UNREPRESENTABLE, program.in_out("lost", Elem::U32, [1u64.into()])));
+        let operand = workspace::UNREPRESENTABLE;
+        bind.push(program.in_out(operand, "lost", Elem::U32, [1u64.into()]));
     }
     if t.arith().is_scaled() {
-        let row_max = program.in_out("greatest", Elem::U32, [n.clone()]);
-        bind.push((workspace::ROW_MAX[1], row_max));
+        bind.push(program.in_out(workspace::ROW_MAX[1], "greatest", Elem::U32, [n.clone()]));
     }
     bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
     let pitch = splits::pitch(t, &k);

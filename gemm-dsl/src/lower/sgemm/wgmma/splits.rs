@@ -8,8 +8,8 @@
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Requirement,
-    Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
+    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Operand,
+    Requirement, Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
 };
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
@@ -20,7 +20,7 @@ use crate::lower::sgemm::wgmma::row_scale;
 use crate::lower::sgemm::wgmma::row_scale::RowMax;
 use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// Terms to whose multiples rows of planes are padded at least.
 const LEAST_PADDED: u8 = 8;
@@ -67,13 +67,13 @@ pub(crate) fn slots(
     lines: Lines<'_>,
     counts: [Option<&Expr>; 2],
     given: [bool; 2],
-) -> [Slot; 2] {
+) -> [(Operand, Slot); 2] {
     let names = ["planes of A", "planes of B"];
     [0, 1].map(|nth| {
         let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
         match given[nth] {
-            true => program.input(names[nth], t.elem(), dims),
-            false => program.temp(names[nth], t.elem(), dims),
+            true => program.input(SPLITS[nth], names[nth], t.elem(), dims),
+            false => (SPLITS[nth], program.temp(names[nth], t.elem(), dims)),
         }
     })
 }

@@ -5,32 +5,33 @@ use crate::backend::simulator::Simulator;
 use crate::device::On;
 use crate::error::Result;
 use crate::memory::Keeps;
-use crate::operand::{self, Input, Output, Resolved};
+use crate::operand::{self, Input, LocatedOperand, Output};
 
 /// An input of any element, on whichever back end it lies.
 pub trait Readable {
     /// As [`operand::read`].
-    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>>;
+    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<LocatedOperand<'a, Gpu>>;
 
     /// As [`operand::read`].
     fn on_simulator<'a>(
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> Result<Resolved<'a, Simulator>>;
+    ) -> Result<LocatedOperand<'a, Simulator>>;
 }
 
 /// An output of any element, on whichever back end it lies.
 pub trait Writable {
     /// As [`operand::write`].
-    fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>>;
+    fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str)
+    -> Result<LocatedOperand<'a, Gpu>>;
 
     /// As [`operand::write`].
     fn on_simulator<'a>(
         &'a mut self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> Result<Resolved<'a, Simulator>>;
+    ) -> Result<LocatedOperand<'a, Simulator>>;
 }
 
 /// An input of any element, as a trait for whoever has one names it.
@@ -41,7 +42,7 @@ pub struct AnyInput<'a>(pub &'a dyn Readable);
 pub struct AnyOutput<'a>(pub &'a mut dyn Writable);
 
 impl<I: Input + ?Sized> Readable for &I {
-    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>> {
+    fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<LocatedOperand<'a, Gpu>> {
         operand::read(on, *self, argument)
     }
 
@@ -49,13 +50,17 @@ impl<I: Input + ?Sized> Readable for &I {
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> Result<Resolved<'a, Simulator>> {
+    ) -> Result<LocatedOperand<'a, Simulator>> {
         operand::read(on, *self, argument)
     }
 }
 
 impl<O: Output + ?Sized> Writable for &mut O {
-    fn on_gpu<'a>(&'a mut self, on: On<'a, Gpu>, argument: &str) -> Result<Resolved<'a, Gpu>> {
+    fn on_gpu<'a>(
+        &'a mut self,
+        on: On<'a, Gpu>,
+        argument: &str,
+    ) -> Result<LocatedOperand<'a, Gpu>> {
         operand::write(on, &mut **self, argument)
     }
 
@@ -63,7 +68,7 @@ impl<O: Output + ?Sized> Writable for &mut O {
         &'a mut self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> Result<Resolved<'a, Simulator>> {
+    ) -> Result<LocatedOperand<'a, Simulator>> {
         operand::write(on, &mut **self, argument)
     }
 }
@@ -75,14 +80,14 @@ pub trait Finds: Keeps {
         on: On<'a, Self>,
         input: AnyInput<'a>,
         argument: &str,
-    ) -> Result<Resolved<'a, Self>>;
+    ) -> Result<LocatedOperand<'a, Self>>;
 
     /// As [`operand::write`].
     fn write_any<'a>(
         on: On<'a, Self>,
         output: &'a mut AnyOutput<'_>,
         argument: &str,
-    ) -> Result<Resolved<'a, Self>>;
+    ) -> Result<LocatedOperand<'a, Self>>;
 }
 
 impl Finds for Gpu {
@@ -90,7 +95,7 @@ impl Finds for Gpu {
         on: On<'a, Self>,
         AnyInput(input): AnyInput<'a>,
         argument: &str,
-    ) -> Result<Resolved<'a, Self>> {
+    ) -> Result<LocatedOperand<'a, Self>> {
         input.on_gpu(on, argument)
     }
 
@@ -98,7 +103,7 @@ impl Finds for Gpu {
         on: On<'a, Self>,
         output: &'a mut AnyOutput<'_>,
         argument: &str,
-    ) -> Result<Resolved<'a, Self>> {
+    ) -> Result<LocatedOperand<'a, Self>> {
         output.0.on_gpu(on, argument)
     }
 }
@@ -108,7 +113,7 @@ impl Finds for Simulator {
         on: On<'a, Self>,
         AnyInput(input): AnyInput<'a>,
         argument: &str,
-    ) -> Result<Resolved<'a, Self>> {
+    ) -> Result<LocatedOperand<'a, Self>> {
         input.on_simulator(on, argument)
     }
 
@@ -116,7 +121,7 @@ impl Finds for Simulator {
         on: On<'a, Self>,
         output: &'a mut AnyOutput<'_>,
         argument: &str,
-    ) -> Result<Resolved<'a, Self>> {
+    ) -> Result<LocatedOperand<'a, Self>> {
         output.0.on_simulator(on, argument)
     }
 }
