@@ -20,6 +20,7 @@ use gemm_bench::grid::repeats::Pace;
 use gemm_bench::products::Products;
 use gemm_bench::shapes::GemmShape;
 use gemm_bench::table::{Table, number, text, time};
+use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_runtime::{
@@ -59,10 +60,13 @@ impl PreparedOptions {
         }
         let spec = |line: &String| {
             let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
-            let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
-            let given = SgemmSpec::program_with_splits(&spec, [true, true]);
-            match given.map_err(|faults| named(faults.to_string()))? {
-                Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => Ok(spec),
+            let failed = |faults: SpecErrors| named(faults.to_string());
+            let plan: SgemmPlan = line.parse().map_err(failed)?;
+            let spec = plan.spec();
+            match plan.program_with_splits([true, true]).map_err(failed)? {
+                Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => {
+                    Ok(spec.clone())
+                }
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
                 None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
             }

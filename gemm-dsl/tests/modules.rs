@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Circles that exist: crate and parent module, and the children that form the circle, in order. The list only
 /// shrinks: an entry is removed, or replaced by the smaller circle that the failing test prints.
-const KNOWN: &[(&str, &str)] = &[
-];
+const KNOWN: &[(&str, &str)] = &[];
 
 type ModulePath = Vec<String>;
 

@@ -16,10 +16,11 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::program::CachedProgram;
 use crate::warm_up::ahead;
-use gemm_dsl::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+use gemm_dsl::tables::TableFamily;
+use gemm_dsl::{Family, Plan};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
@@ -98,7 +99,7 @@ pub type SgemmKernel = Sgemm;
 /// A call of a kernel or of a [`Table`] on a device, made by [`Sgemm::call`], [`SgemmTable::call`] or, of a reduction
 /// by name, by [`Kernel::call`]: what is launched on views, whose shapes say what the extents are. `O` is what it
 /// has been given for the operands `E`.
-pub struct Call<'a, S, E = (), O = ()> {
+pub struct Call<'a, S: TableFamily, E = (), O = ()> {
     what: Callee<'a, S>,
     device: &'a Device,
     given: O,
@@ -106,7 +107,7 @@ pub struct Call<'a, S, E = (), O = ()> {
 }
 
 /// What is called.
-enum Callee<'a, S> {
+enum Callee<'a, S: TableFamily> {
     /// The kernel of a line.
     Kernel(&'a str),
     /// The kernel that a table chooses.
@@ -128,7 +129,7 @@ impl<S, E> Kernel<S, E> {
 impl<S: Family, E> Kernel<S, E> {
     /// The kernel of a spec without faults, whose operands are these.
     fn checked(spec: &S) -> Result<Self> {
-        spec.program()?;
+        spec.plan()?.program()?;
         Ok(Self { line: Cow::Owned(spec.to_string()), of: PhantomData })
     }
 
@@ -169,7 +170,7 @@ impl<S: Family, E> Kernel<S, E> {
     }
 
     fn program(&self) -> VerifiedProgram {
-        match self.line.parse::<S>().and_then(|spec| spec.program()) {
+        match self.line.parse::<S::Plan>().and_then(|plan| plan.program()) {
             Ok(program) => program,
             Err(faults) => unreachable!("the line was checked when the kernel was made: {faults}"),
         }
@@ -208,27 +209,27 @@ impl<S, E> fmt::Display for Kernel<S, E> {
     }
 }
 
-impl<'a, S, E, O> Call<'a, S, E, O> {
+impl<'a, S: TableFamily, E, O> Call<'a, S, E, O> {
     fn new(what: Callee<'a, S>, device: &'a Device, given: O) -> Self {
         Self { what, device, given, of: PhantomData }
     }
 }
 
-impl<S> Clone for Callee<'_, S> {
+impl<S: TableFamily> Clone for Callee<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for Callee<'_, S> {}
+impl<S: TableFamily> Copy for Callee<'_, S> {}
 
-impl<S, E, O: Clone> Clone for Call<'_, S, E, O> {
+impl<S: TableFamily, E, O: Clone> Clone for Call<'_, S, E, O> {
     fn clone(&self) -> Self {
         Self { given: self.given.clone(), ..*self }
     }
 }
 
-impl<S: fmt::Display, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
+impl<S: TableFamily, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut call = f.debug_struct("Call");
         match &self.what {
@@ -239,4 +240,4 @@ impl<S: fmt::Display, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
     }
 }
 
-impl<S, E, O: Copy> Copy for Call<'_, S, E, O> {}
+impl<S: TableFamily, E, O: Copy> Copy for Call<'_, S, E, O> {}

@@ -4,10 +4,11 @@ use crate::compile::Resources;
 use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
-use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
 use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Arith, EpilogueArg, ReduceSpec, SgemmSpec};
+use gemm_dsl::{Family, Plan};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -21,12 +22,8 @@ impl Programs {
     /// The program of a spec, by its canonical line.
     pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept(S::MACRO, line, || {
-            let spec = line.parse::<S>()?;
-            let (program, operands) = (spec.program()?, spec.operands());
-            Ok(CachedProgram {
-                spec: Some(Box::new(spec)),
-                ..CachedProgram::new(program, operands)
-            })
+            let plan = line.parse::<S::Plan>()?;
+            Ok(CachedProgram::by_plan::<S>(plan.program()?, plan))
         })
     }
 
@@ -60,24 +57,16 @@ impl Programs {
     /// The program that folds a shard of what a reduction folds.
     pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept("shard", line, || {
-            let spec = line.parse::<ReduceSpec>()?;
-            let program = spec.program_of_shard()?;
-            Ok(CachedProgram {
-                spec: Some(Box::new(spec)),
-                ..CachedProgram::new(program, Vec::new())
-            })
+            let plan = line.parse::<ReducePlan>()?;
+            Ok(CachedProgram::by_plan::<ReduceSpec>(plan.program_of_shard()?, plan))
         })
     }
 
     /// The program that folds what all shards have left.
     pub fn of_partials(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept("partials", line, || {
-            let spec = line.parse::<ReduceSpec>()?;
-            let program = spec.program_of_partials()?;
-            Ok(CachedProgram {
-                spec: Some(Box::new(spec)),
-                ..CachedProgram::new(program, Vec::new())
-            })
+            let plan = line.parse::<ReducePlan>()?;
+            Ok(CachedProgram::by_plan::<ReduceSpec>(plan.program_of_partials()?, plan))
         })
     }
 
@@ -104,8 +93,8 @@ impl Programs {
 /// A program ready to be launched on one device.
 pub struct CachedProgram {
     pub(crate) program: VerifiedProgram,
-    /// The spec, of type `S` where [`Programs::get`] was asked for one of `S`.
-    spec: Option<Box<dyn Any + Send + Sync>>,
+    /// The plan, of type `S::Plan` where [`Programs::get`] was asked for a spec of `S`.
+    plan: Option<Box<dyn Any + Send + Sync>>,
     /// What its spec says that the caller gives beside the matrices.
     pub(crate) operands: Vec<EpilogueArg>,
     /// Its kernels, in its order.
@@ -117,15 +106,26 @@ pub struct CachedProgram {
 impl CachedProgram {
     fn new(program: VerifiedProgram, operands: Vec<EpilogueArg>) -> Self {
         let kernels = program.kernels.iter().map(CachedKernel::new).collect();
-        Self { program, spec: None, operands, kernels, given: Default::default() }
+        Self { program, plan: None, operands, kernels, given: Default::default() }
+    }
+
+    /// A program of a plan, which is kept with it.
+    fn by_plan<S: Family>(program: VerifiedProgram, plan: S::Plan) -> Self {
+        let operands = plan.spec().operands();
+        Self { plan: Some(Box::new(plan)), ..Self::new(program, operands) }
+    }
+
+    /// The plan that the program was made of.
+    fn plan<S: Family>(&self) -> &S::Plan {
+        let plan = self.plan.as_ref().and_then(|plan| plan.downcast_ref());
+        plan.unwrap_or_else(|| {
+            unreachable!("Kernel::prepare: it was made of a plan of this family")
+        })
     }
 
     /// The spec that the program was made of.
     pub(crate) fn spec<S: Family>(&self) -> &S {
-        let spec = self.spec.as_ref().and_then(|spec| spec.downcast_ref());
-        spec.unwrap_or_else(|| {
-            unreachable!("Kernel::prepare: it was made of a spec of this family")
-        })
+        self.plan::<S>().spec()
     }
 
     /// The same product where the splits of A are given, of B, or of both, if it takes such and there are any.
@@ -137,7 +137,7 @@ impl CachedProgram {
             [true, true] => &self.given[2],
         };
         if kept.get().is_none() {
-            let program = self.spec::<SgemmSpec>().program_with_splits(splits)?;
+            let program = self.plan::<SgemmSpec>().program_with_splits(splits)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
             // Of two threads that make it the first one's is kept.
             _ = kept.set(made);

@@ -2,13 +2,13 @@
 //! random specs, for every architecture from Turing on; the rows that ship, each for the first architecture that has it, or, where
 //! `GEMM_EVERY_ROW` is set, for all of its own, which takes minutes more. Needs NVRTC and no GPU.
 
-use gemm_dsl::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::{TENSOR_COPIES, TENSOR_CORES};
+use gemm_dsl::{Family, Plan};
 use gemm_fixtures::clusters::{Clustered, End};
 use gemm_fixtures::warp_specialised::{Fill, Product};
 use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_core};
@@ -303,7 +303,7 @@ fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Tri
 
 /// Compiles both access variants; an architecture that lacks an instruction goes without.
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
-    let program = spec.program()?;
+    let program = spec.plan()?.program()?;
     for kernel in &program.kernels {
         let has = |arch: u32| match kernel.contract().is_specific() {
             true => arch == kernel.min_arch(),

@@ -2,7 +2,8 @@
 
 use crate::data;
 use crate::products::{Matrices, Products, turned};
-use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec};
+use gemm_dsl::plan::SgemmPlan;
+use gemm_dsl::spec::{Along, Batch, EpilogueArg, SgemmSpec};
 use gemm_oracle::beside::Beside as OnHost;
 use gemm_oracle::epilogue::stored;
 use gemm_oracle::product::{Size, Verdict};
@@ -178,14 +179,11 @@ impl EpilogueArgs {
     }
 }
 
-/// A size with as few products of a batch as a spec takes: one, or what a block computes where that must be full.
-///
-/// # Errors
-/// Those of the plan.
-pub fn few(spec: &SgemmSpec, size: Size) -> Result<Products, Error> {
-    let products = spec.plan()?.products() as usize;
-    let batch = Some(products).filter(|of| *of > 1 && spec.bounds == Bounds::Aligned);
-    Ok(Products { size, batch })
+/// A size with as few products of a batch as a plan takes: one, or what a block computes where that must be full.
+pub fn few(plan: &SgemmPlan, size: Size) -> Products {
+    let products = plan.products() as usize;
+    let batch = Some(products).filter(|of| *of > 1 && !plan.guarded());
+    Products { size, batch }
 }
 
 /// Launches a spec once, on A and B as they lie in memory for it, and on [as few](few) products of them as it takes.
@@ -199,7 +197,7 @@ pub fn launch_once(
     b: &[f32],
     size: Size,
 ) -> Result<LaunchReport, Error> {
-    launch_products(device, spec, a, b, few(spec, size)?)
+    launch_products(device, spec, a, b, few(&spec.plan()?, size))
 }
 
 /// Launches a spec once, on so many products of the same A and B: a batch on matrices of each, a list on lists.

@@ -102,7 +102,7 @@ fn of_no_line(profile: &Profile, total: &SassCounters) -> Option<u64> {
 }
 
 fn decisions(spec: &Spec) -> Result<Vec<Decision>, Failure> {
-    let decisions = spec.decisions()?.into_iter().map(|decided| Decision {
+    let decisions = spec.decisions().into_iter().map(|decided| Decision {
         name: decided.name.to_string(),
         value: decided.value,
         reason: decided.reason.to_string(),
@@ -121,7 +121,7 @@ fn fallback(spec: &Spec, subject: &Subject) -> Result<Option<Fallback>, Failure>
 fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
     match spec {
         Spec::Reduce(_) => times::reduction(&subject.times),
-        Spec::Sgemm(spec) => times::product(&subject.times, times::matrices_beside(spec)),
+        Spec::Sgemm(plan) => times::product(&subject.times, times::matrices_beside(plan.spec())),
     }
 }
 
@@ -168,7 +168,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         shape: looked.ran.shape.clone(),
         grid: looked.grid,
         threads: kernel.geometry.threads(),
-        products: spec.products()?,
+        products: spec.products(),
         shared_bytes: kernel.shared_bytes(),
         decisions: decisions(&spec)?,
         answer: Vec::new(),
@@ -193,7 +193,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         tensor: wgmma::tiles(kernel, &looked.trace)
             .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
         edges: edges::edges(&spec, &looked, &listing)?,
-        no_edges: edges::none(&spec)?,
+        no_edges: edges::none(&spec),
         order,
         undrawn: Vec::new(),
         syncs: sync::trials(&looked, &listing)?,

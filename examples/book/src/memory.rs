@@ -322,7 +322,7 @@ mod tests {
         let stage = stages::sgemm().into_iter().find(|stage| stage.index == index);
         let mut spec = stage.expect("a stage").spec;
         edit(&mut spec);
-        memory(&Spec::Sgemm(Box::new(spec)))
+        memory(&Spec::Sgemm(Box::new(spec.plan().expect("a plan"))))
     }
 
     /// Planes are of numbers of 16 bits; what an epilogue reads, and C that is read in place, counts too.

@@ -9,23 +9,23 @@ use gemm_bench::family::Family;
 use gemm_bench::products::Products;
 use gemm_bench::sample;
 use gemm_bench::sample::{Arrays, SampleLaunch};
-use gemm_dsl::Family as _;
+use gemm_dsl::Plan as _;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::parse;
-use gemm_dsl::plan::Decision as Decided;
+use gemm_dsl::plan::{Decision as Decided, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Batch, Instruction};
 use gemm_oracle::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
-use gemm_runtime::{Device, Error, ReduceSpec, SassCounters, SgemmSpec};
+use gemm_runtime::{Device, Error, SassCounters};
 pub(super) use recorder::LaunchRecord;
 use recorder::{Recorder, Recording};
 use std::sync::Arc;
 
-/// A spec of either family.
+/// A spec of either family, with its plan.
 #[derive(Clone, Debug)]
 pub(super) enum Spec {
-    Reduce(Box<ReduceSpec>),
-    Sgemm(Box<SgemmSpec>),
+    Reduce(Box<ReducePlan>),
+    Sgemm(Box<SgemmPlan>),
 }
 
 /// A shape that a spec is simulated at.
@@ -60,16 +60,16 @@ impl Spec {
 
     pub(super) fn line(&self) -> String {
         match self {
-            Self::Reduce(spec) => spec.to_string(),
-            Self::Sgemm(spec) => spec.to_string(),
+            Self::Reduce(plan) => plan.spec().to_string(),
+            Self::Sgemm(plan) => plan.spec().to_string(),
         }
     }
 
-    pub(super) fn decisions(&self) -> Result<Vec<Decided>, Failure> {
-        Ok(match self {
-            Self::Reduce(spec) => spec.plan()?.decisions(),
-            Self::Sgemm(spec) => spec.plan()?.decisions(),
-        })
+    pub(super) fn decisions(&self) -> Vec<Decided> {
+        match self {
+            Self::Reduce(plan) => plan.decisions(),
+            Self::Sgemm(plan) => plan.decisions(),
+        }
     }
 
     /// The kernel that stands in for the preferred one, if there is one.
@@ -79,16 +79,16 @@ impl Spec {
 
     pub(super) fn program(&self) -> Result<VerifiedProgram, Failure> {
         Ok(match self {
-            Self::Reduce(spec) => spec.program()?,
-            Self::Sgemm(spec) => spec.program()?,
+            Self::Reduce(plan) => plan.program()?,
+            Self::Sgemm(plan) => plan.program()?,
         })
     }
 
     /// Where it is simulated.
     pub(super) fn at(&self) -> Result<SampleShape, Failure> {
         let shape = match self {
-            Self::Reduce(spec) => sample::arrays(&spec.plan()?).map(SampleShape::Arrays),
-            Self::Sgemm(spec) => sample::products(&spec.plan()?).map(SampleShape::Products),
+            Self::Reduce(plan) => sample::arrays(plan).map(SampleShape::Arrays),
+            Self::Sgemm(plan) => sample::products(plan).map(SampleShape::Products),
         };
         shape.map_err(Failure::Usage)
     }
@@ -97,7 +97,7 @@ impl Spec {
     pub(super) fn at_beside(&self, other: &Self) -> Result<SampleShape, Failure> {
         match (self, other) {
             (Self::Sgemm(own), Self::Sgemm(other)) => {
-                let products = sample::products_of_both(&own.plan()?, &other.plan()?);
+                let products = sample::products_of_both(own, other);
                 products.map(SampleShape::Products).map_err(Failure::Usage)
             }
             _ => self.at(),
@@ -106,52 +106,52 @@ impl Spec {
 
     /// Whether its matrices are those of lists.
     pub(super) fn is_of_lists(&self) -> bool {
-        matches!(self, Self::Sgemm(spec) if spec.batch == Some(Batch::Pointers))
+        matches!(self, Self::Sgemm(plan) if plan.batch() == Some(Batch::Pointers))
     }
 
     /// Rows and columns of the tile of a block of a product.
-    pub(super) fn block_tile(&self) -> Result<Option<(u32, u32)>, Failure> {
-        Ok(match self {
+    pub(super) fn block_tile(&self) -> Option<(u32, u32)> {
+        match self {
             Self::Reduce(_) => None,
-            Self::Sgemm(spec) => Some(spec.plan()?.block_tile()),
-        })
+            Self::Sgemm(plan) => Some(plan.block_tile()),
+        }
     }
 
     /// Rows and columns of the tile of a cluster of blocks, and the terms of one of K, of a product.
-    pub(super) fn cluster_tile(&self) -> Result<([usize; 2], usize), Failure> {
-        Ok(match self {
+    pub(super) fn cluster_tile(&self) -> ([usize; 2], usize) {
+        match self {
             Self::Reduce(_) => ([1; 2], 1),
-            Self::Sgemm(spec) => {
-                let plan = spec.plan()?;
+            Self::Sgemm(plan) => {
                 let (rows, columns) = plan.block_tile();
                 let rows = rows * plan.spec().cluster;
                 ([rows, columns].map(|of| of as usize), plan.depth() as usize)
             }
-        })
+        }
     }
 
     /// Bits of what tensor cores multiply, if they do.
     pub(super) fn bits(&self) -> Option<u32> {
         match self {
             Self::Reduce(_) => None,
-            Self::Sgemm(spec) => spec.arith.format().map(|format| format.bits()),
+            Self::Sgemm(plan) => plan.spec().arith.format().map(|format| format.bits()),
         }
     }
 
     /// Few terms of which its kernel makes a product: none, but for one that reads boxes, of which none is empty, those of a tile.
-    pub(super) fn few_terms(&self) -> Result<usize, Failure> {
-        Ok(match self {
-            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => spec.plan()?.depth() as usize,
+    pub(super) fn few_terms(&self) -> usize {
+        match self {
+            Self::Sgemm(plan) if plan.spec().mma == Instruction::Wgmma => plan.depth() as usize,
             _ => 0,
-        })
+        }
     }
 
     /// Bytes of a number of A or of B as the kernel of a product reads it: of its planes, where some are made.
     pub(super) fn bytes_of_number(&self) -> u64 {
         match self {
-            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => {
-                let bits = spec.arith.format().map_or(32, |format| format.bits());
-                u64::from(spec.arith.planes() * bits / 8)
+            Self::Sgemm(plan) if plan.spec().mma == Instruction::Wgmma => {
+                let arith = plan.spec().arith;
+                let bits = arith.format().map_or(32, |format| format.bits());
+                u64::from(arith.planes() * bits / 8)
             }
             _ => 4,
         }
@@ -159,14 +159,14 @@ impl Spec {
 
     fn launch(&self, at: SampleShape, device: &Device) -> Result<SampleLaunch, Failure> {
         match (self, self.taken(at)) {
-            (Self::Reduce(spec), SampleShape::Arrays(arrays)) => {
-                sample::reduce(spec, arrays, device)
+            (Self::Reduce(plan), SampleShape::Arrays(arrays)) => {
+                sample::reduce(plan.spec(), arrays, device)
             }
-            (Self::Sgemm(spec), SampleShape::Products(products)) => {
-                sample::product(spec, products, device)
+            (Self::Sgemm(plan), SampleShape::Products(products)) => {
+                sample::product(plan.spec(), products, device)
             }
-            (Self::Sgemm(spec), SampleShape::Size(size)) => {
-                sample::product(spec, few(spec, size)?, device)
+            (Self::Sgemm(plan), SampleShape::Size(size)) => {
+                sample::product(plan.spec(), few(plan, size), device)
             }
             _ => Err(internal("a shape of the other family").into()),
         }
@@ -175,8 +175,8 @@ impl Spec {
     /// What one launch takes of a shape: of several products one, where it is of no batch.
     pub(super) fn taken(&self, at: SampleShape) -> SampleShape {
         match (self, at) {
-            (Self::Sgemm(spec), SampleShape::Products(Products { size, .. }))
-                if spec.batch.is_none() =>
+            (Self::Sgemm(plan), SampleShape::Products(Products { size, .. }))
+                if plan.batch().is_none() =>
             {
                 SampleShape::Products(Products::single(size))
             }
@@ -187,7 +187,7 @@ impl Spec {
     /// Launches for all of a shape: one, but as many as there are products where it is of no batch.
     pub(super) fn launches(&self, at: SampleShape) -> usize {
         match (self, at) {
-            (Self::Sgemm(spec), SampleShape::Products(products)) if spec.batch.is_none() => {
+            (Self::Sgemm(plan), SampleShape::Products(products)) if plan.batch().is_none() => {
                 products.count()
             }
             _ => 1,
@@ -195,11 +195,11 @@ impl Spec {
     }
 
     /// Products that a block computes; 1 of a reduction.
-    pub(super) fn products(&self) -> Result<u32, Failure> {
-        Ok(match self {
+    pub(super) fn products(&self) -> u32 {
+        match self {
             Self::Reduce(_) => 1,
-            Self::Sgemm(spec) => spec.plan()?.products(),
-        })
+            Self::Sgemm(plan) => plan.products(),
+        }
     }
 
     /// Launches it, and looks on at the first block of the kernel that does most.

@@ -59,9 +59,9 @@ pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer s
 /// The order of a product's blocks, by a launch whose sums have few terms; or why there is none.
 pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Failure> {
     let none = |why: &str| Ok(Err(why.to_owned()));
-    let Some((rows, columns)) = spec.block_tile()? else { return none(NONE) };
+    let Some((rows, columns)) = spec.block_tile() else { return none(NONE) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
-    let size = Size { m, n, k: spec.few_terms()? };
+    let size = Size { m, n, k: spec.few_terms() };
     let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
         Ok(Some(seen)) => seen,
         // It takes no such product, as one whose terms are shared out may not.

@@ -16,9 +16,9 @@ use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
 use gemm_bench::table::percent;
-use gemm_dsl::Family as _;
+use gemm_dsl::Plan as _;
 use gemm_dsl::ir::Variant;
-use gemm_dsl::plan::Shape;
+use gemm_dsl::plan::{SgemmPlan, Shape};
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use rayon::prelude::*;
@@ -158,10 +158,10 @@ fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Fai
 /// The stages of both ladders, reductions first.
 fn ladders() -> Result<[Vec<LadderStage>; 2], Failure> {
     let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
-        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
+        Ok(spec.plan()?.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     let sgemm = steps("sgemm", Family::Sgemm, &stages::sgemm(), |spec: &SgemmSpec| {
-        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
+        Ok(spec.plan()?.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     Ok([reduce, sgemm])
 }
@@ -295,8 +295,7 @@ fn row(
 /// Whether it multiplies what each thread reads for itself: what was counted at the size of the table takes the cache of a
 /// multiprocessor to answer all but the first who reads an element.
 fn has_no_tiles(step: &LadderStage) -> bool {
-    let spec = step.line.parse::<SgemmSpec>().ok().filter(|_| step.family == Family::Sgemm);
-    let plan = spec.and_then(|spec| spec.plan().ok());
+    let plan = step.line.parse::<SgemmPlan>().ok().filter(|_| step.family == Family::Sgemm);
     plan.is_some_and(|plan| matches!(plan.shape(), Shape::Naive(_) | Shape::Direct(_)))
 }
 

@@ -7,7 +7,7 @@ use gemm_draw::suggestion;
 /// Leaves out the advice that no plan follows.
 pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
     let product = match spec {
-        Spec::Sgemm(spec) => Some(&**spec),
+        Spec::Sgemm(plan) => Some(plan.spec()),
         Spec::Reduce(_) => None,
     };
     suggestion::kept(product, accesses)
@@ -50,8 +50,9 @@ mod tests {
             for cured in all.iter().filter(|access| access.cure.is_some()) {
                 let cure = cured.cure.as_ref().expect("a cure");
                 let Spec::Sgemm(product) = &spec else { panic!("a product") };
-                let padded = suggestion::with(product, &cured.buffer, cure.by).expect("a key");
-                let padded = Spec::Sgemm(Box::new(padded));
+                let padded =
+                    suggestion::with(product.spec(), &cured.buffer, cure.by).expect("a key");
+                let padded = Spec::Sgemm(Box::new(padded.plan().expect("a plan")));
                 let after = looked(&padded);
                 let theirs = accesses(&padded, &after);
                 let shape = |of: &Access| (of.buffer.clone(), of.kind, of.bytes, of.lanes);

@@ -2,7 +2,7 @@
 
 use super::tables::{CallFeatures, Tables};
 use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::spec::{Accuracy, Arith, Batch, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily, Target};
 use gemm_dsl::target::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
@@ -172,7 +172,7 @@ fn every_architecture_has_tables_that_it_can_take() {
                 (0..shipped.table.rules().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
             {
                 let spec = shipped.spec(row, layout, false, asked);
-                let program = spec.program().expect("sound");
+                let program = spec.plan().and_then(|plan| plan.program()).expect("sound");
                 for kernel in &program.kernels {
                     let contract = kernel.contract();
                     let needed = (contract.min_arch(), contract.shared_bytes());

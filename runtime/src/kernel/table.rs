@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::CachedProgram;
 use crate::warm_up::ahead;
+use gemm_dsl::Plan;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{EpilogueArg, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, OutOfRange, Rule, TableFamily};
@@ -68,7 +69,7 @@ pub struct Choice {
 }
 
 /// A table as launches use it.
-pub struct ParsedTable<S> {
+pub struct ParsedTable<S: TableFamily> {
     pub(super) table: KernelTable<S>,
     text: String,
     /// The line of each row for each way in which arrays may lie, printed by the first launch that needs it.
@@ -78,7 +79,7 @@ pub struct ParsedTable<S> {
 }
 
 /// Where the table of a macro call is kept once it has been read.
-pub struct Slot<S>(OnceLock<ParsedTable<S>>);
+pub struct Slot<S: TableFamily>(OnceLock<ParsedTable<S>>);
 
 /// The rows of a table.
 enum Rows<S: TableFamily> {
@@ -94,7 +95,7 @@ impl<S: TableFamily> Slot<S> {
     }
 }
 
-impl<S> ParsedTable<S> {
+impl<S: TableFamily> ParsedTable<S> {
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -116,7 +117,7 @@ impl<S: TableFamily> ParsedTable<S> {
     fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
         let way = S::layout_index(problem);
         self.lines[row * S::LAYOUTS + way]
-            .get_or_init(|| self.table.rules()[row].spec.with_layout(way).to_string())
+            .get_or_init(|| self.table.kernel(row, problem).spec().to_string())
     }
 
     /// The program of the kernel for a problem.

@@ -13,7 +13,7 @@ use crate::kernel_arg::Address;
 use crate::program::CachedProgram;
 use crate::shape::Shape;
 use crate::{Buffer, Device, LaunchReport, Result};
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::meet;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::Step;
@@ -326,7 +326,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     }
     // What is written is more than its first element.
     let spec: SgemmSpec = "block: 8x8".parse().expect("sound");
-    let program = device.programs().get_or("test", "product", || Ok(spec.program()?));
+    let program = device.programs().get_or("test", "product", || Ok(spec.plan()?.program()?));
     let program = program.expect("sound");
     let other = device.upload(&[1.0; 8]).expect("room");
     let matrix = |name, memory, at, (rows, cols)| {
@@ -346,7 +346,8 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     // Nor does C share memory with what is read beside A and B.
     let spec: SgemmSpec = "epilogue: |acc, bias[n]| acc + bias".parse().expect("sound");
     let line = spec.to_string();
-    let biased = device.programs().get_or("test", &line, || Ok(spec.program()?)).expect("sound");
+    let biased =
+        device.programs().get_or("test", &line, || Ok(spec.plan()?.program()?)).expect("sound");
     let of_bias = |at| {
         let inputs = [
             matrix("a", &other, 0, (2, 1)),

@@ -102,5 +102,5 @@ impl CachedReduction {
 
 /// The elements of the partials of a spec, part by part.
 fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
-    Ok(spec.partials()?.into_iter().map(|(_, elem)| elem).collect())
+    Ok(spec.plan()?.partials()?.into_iter().map(|(_, elem)| elem).collect())
 }

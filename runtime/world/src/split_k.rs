@@ -200,7 +200,7 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
             "the kernel adds products of `f32`, and does nothing else: leave `arith`, `epilogue`, `scaled` and `batch` out",
         ));
     }
-    let Some(ranges) = spec.ranges(k as u64)? else {
+    let Some(ranges) = spec.plan()?.ranges(k as u64) else {
         let key = spec.depends_on_size().unwrap_or("split_k");
         return Err(Error::World(WorldError::Divided { line: line.to_owned(), key }));
     };

@@ -1,6 +1,6 @@
 //! How many elements a reduction with indices or counts of 32 bits may have: contracts say it without them.
 
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{
     Arguments, ArrayPlace, BoundArray, ContractError, Need, Region, Subject,
 };
@@ -30,7 +30,10 @@ const LINES: &[&str] = &[
 
 /// What the first launch says that refuses one result of so many elements.
 fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
-    let program = spec.program().unwrap_or_else(|error| panic!("`{spec}`: {error}"));
+    let program = spec
+        .plan()
+        .and_then(|plan| plan.program())
+        .unwrap_or_else(|error| panic!("`{spec}`: {error}"));
     bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
 }
 

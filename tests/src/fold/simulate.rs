@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::lying::{Image, Images, Lying, poison};
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
 use gemm_dsl::ir::program::{
     BindError, KernelArgument, KernelLaunch, PackedLayout, ProgramBackend, TempFill, Temporary,
@@ -59,7 +59,12 @@ impl Machine for Simulator {
         let held = self.0.borrow().as_ref().filter(|(spec, _)| *spec == case.spec).cloned();
         let program = match held {
             Some((_, program)) => program,
-            None => Rc::new(case.spec.program().map_err(|error| error.to_string())?),
+            None => Rc::new(
+                case.spec
+                    .plan()
+                    .and_then(|plan| plan.program())
+                    .map_err(|error| error.to_string())?,
+            ),
         };
         self.0.replace(Some((case.spec.clone(), Rc::clone(&program))));
         simulate(&program, images).map_err(|error| error.to_string())

@@ -9,7 +9,7 @@ use crate::cli::Failure;
 use crate::data;
 use crate::epilogue::launch_once;
 use crate::sample::compiled;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
@@ -86,7 +86,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
         simulated.split_k = SplitK::Ranges(((slots / tiles) as u32).max(1));
     }
     simulated.stream_k = false;
-    let program = simulated.program().map_err(Error::from)?;
+    let program = simulated.plan().and_then(|plan| plan.program()).map_err(Error::from)?;
     let alone = program.launched().count() == 1 && spec.batch.is_none();
     let along = [
         along_tiles(size.m, rows, alone),

@@ -41,7 +41,8 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
     let partial = spec
-        .partials()
+        .plan()
+        .and_then(|plan| plan.partials())
         .map_or(4, |parts| parts.iter().map(|(_, elem)| u64::from(elem.size())).sum());
     let moved = |bytes: u64| bytes as f64 / machine.gpu.memory;
     let read = |elements: usize| moved(4 * elements as u64);

@@ -192,8 +192,8 @@ impl ProgramBackend for Page<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::Family as _;
-    use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+    use gemm_dsl::Plan as _;
+    use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 
     /// What comes of a program all of whose extents are one number.
     fn launched(program: &VerifiedProgram, extent: u64) -> Result<RunRecord, Failure> {
@@ -204,8 +204,8 @@ mod tests {
     /// A launch ends where a reader has waited for some seconds: of 2^16 blocks with 256 terms each, not of one with 16.
     #[test]
     fn a_launch_that_takes_long_is_given_up() {
-        let spec: SgemmSpec = "block: 1x1".parse().expect("a line");
-        let program = spec.program().expect("a program");
+        let plan: SgemmPlan = "block: 1x1".parse().expect("a line");
+        let program = plan.program().expect("a program");
         assert!(launched(&program, 16).is_ok());
         let failure = launched(&program, 256).map(drop).expect_err("it takes long");
         assert!(matches!(failure, Failure::Simulator(_)), "{failure}");
@@ -215,8 +215,8 @@ mod tests {
     /// What memory of a page cannot hold is refused before it is asked for.
     #[test]
     fn an_array_that_is_too_large_is_refused() {
-        let spec: ReduceSpec = "over: rows, block: 64".parse().expect("a line");
-        let program = spec.program().expect("a program");
+        let plan: ReducePlan = "over: rows, block: 64".parse().expect("a line");
+        let program = plan.program().expect("a program");
         let failure = launched(&program, 4097).map(drop).expect_err("4097 x 4097 elements");
         assert!(matches!(failure, Failure::TooLarge(len) if len == 4097 * 4097), "{failure}");
     }

@@ -172,11 +172,7 @@ impl Verifier<'_> {
         self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
-        let fits = match format {
-            Format::Bf16 => buffer.elem == Elem::Bf16,
-            Format::F16 => buffer.elem == Elem::F16,
-            Format::Tf32 => matches!(buffer.elem, Elem::Tf32 | Elem::F32),
-        };
+        let fits = Elem::of_format(format).contains(&buffer.elem);
         require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
         require(Descriptor::from_buffer(self.k, buffer).is_some(), || {
             format!("{name} lies as no descriptor says")

@@ -143,7 +143,7 @@ impl WgmmaPlan {
 
     /// Whether C is accessed by 16 bytes: pairs of lanes have then exchanged sums.
     pub fn has_vectors(&self) -> bool {
-        self.epilogue.width() == 4
+        self.epilogue.width() > 1
     }
 
     /// Rows of C of a thread.

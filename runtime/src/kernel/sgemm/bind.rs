@@ -6,8 +6,8 @@ use crate::kernel_arg::Address;
 use crate::launch::BoundArray;
 use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::VECTOR_BYTES;
-use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout};
+use gemm_dsl::ir::{Elem, VECTOR_BYTES};
+use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
 use gemm_dsl::tables::{SgemmShape, Strided, lines_take_vectors};
 
 /// An extent with its name.
@@ -44,20 +44,24 @@ pub(super) fn shape_of<B: Backend>(
         .padded(shapes.iter().any(Shape::is_padded));
     let by_column = [layout.transposes_a(), layout.transposes_b(), false];
     let places = matrices.map(|matrix| &matrix.place);
-    let mut places = places.into_iter().zip(&shapes).zip(by_column);
-    of.aligned(places.all(|((place, shape), by_column)| is_aligned(place, shape, by_column)))
+    let lines = shapes.iter().zip(by_column).map(|(s, by_column)| match by_column {
+        true => s.transposed(),
+        false => *s,
+    });
+    let mut places = places.into_iter().zip(lines).zip(GemmTypes::F32.matrices());
+    of.aligned(places.all(|((place, lines), elem)| is_aligned(place, elem, &lines)))
 }
 
-/// Whether the first element of each line of a matrix, of a batch or a list of each, lies on 16 bytes.
-fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) -> bool {
+/// Whether the first element of each row of a matrix, of a batch or a list of each, lies on 16 bytes.
+fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bool {
     let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
-    let lines = if by_column { shape.transposed() } else { *shape };
-    let (lines, pitch) = (lines.rows as u64, lines.row_stride as u64);
+    let (lines, pitch) = (shape.rows as u64, shape.row_stride as u64);
     let Batch { count, distance } = shape.batch();
     match place {
         Place::One { address, .. } => {
             on_16_bytes(address.bytes())
                 && lines_take_vectors(
+                    elem,
                     Strided { count: lines, stride: pitch },
                     Strided { count: count as u64, stride: distance as u64 },
                 )
@@ -65,6 +69,7 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) 
         Place::List(list) => {
             list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
                 && lines_take_vectors(
+                    elem,
                     Strided { count: lines, stride: pitch },
                     Strided { count: 1, stride: 0 },
                 )

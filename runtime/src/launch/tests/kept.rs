@@ -11,7 +11,7 @@ use crate::launch::{BoundArray, launch};
 use crate::program::CachedKernel;
 use crate::report::StepCounters;
 use crate::shape::Shape;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::program::TempFill;
 use gemm_dsl::ir::{Elem, Extent, Operand, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
@@ -155,7 +155,7 @@ const SMS: u64 = 16;
 fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
     let device = Device::simulator();
     let spec: SgemmSpec = line.parse().expect("a line");
-    let program = device.programs().get_or("test", line, || Ok(spec.program()?));
+    let program = device.programs().get_or("test", line, || Ok(spec.plan()?.program()?));
     let program = program.expect("a sound spec");
     let matrix = |name, at, rows, cols| {
         let place = Place::One { address: GpuAddress { at, elem: Elem::F32 }, len: 1 << 40 };

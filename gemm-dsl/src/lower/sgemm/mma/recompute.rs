@@ -158,5 +158,5 @@ pub(crate) fn recompute(
 /// The row of A or column of B that stands for one which may lie past the edge.
 fn line(factor: &StagedFactor, at: Expr) -> Expr {
     let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
-    edge::inside(edge, factor.origin + at, factor.extent)
+    edge::inside(edge, factor.plan.elem(), factor.origin + at, factor.extent)
 }

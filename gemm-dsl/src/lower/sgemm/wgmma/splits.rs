@@ -22,8 +22,8 @@ use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies};
 use crate::target::Format;
 
-/// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
-const PADDED: i32 = 8;
+/// Terms to whose multiples rows of planes are padded at least.
+const LEAST_PADDED: u8 = 8;
 /// Terms of a line of which a block makes planes.
 const TERMS: i32 = 64;
 /// Blocks of a multiprocessor: more than enough to keep memory busy.
@@ -33,12 +33,17 @@ const RESIDENT: u32 = 6;
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let splits = (t.splits() > 1).then(|| Expr::U64(t.splits().into()));
     let splits = in_all(count.cloned(), splits);
-    splits.into_iter().chain([lines.clone(), pitch(terms)]).collect()
+    splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
 }
 
 /// The terms of a row of planes, with its padding.
-pub(crate) fn pitch(terms: &Expr) -> Expr {
-    padded(terms.clone(), Expr::U64(PADDED as u64))
+pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
+    padded(terms.clone(), Expr::U64(padded_terms(t).into()))
+}
+
+/// Terms to whose multiples rows of planes are padded: 16 bytes, as a tensor map asks for, and 8 at least.
+fn padded_terms(t: &WgmmaPlan) -> u8 {
+    t.elem().vector_lanes().max(LEAST_PADDED)
 }
 
 /// How many planes so many matrices have, where several are counted of either.
@@ -75,7 +80,7 @@ pub(crate) fn slots(
 
 /// How long their rows are.
 pub(crate) fn rows(t: &WgmmaPlan) -> String {
-    format!("rows padded to {} bytes", PADDED as u32 * t.elem().size())
+    format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }
 
 fn padded(terms: Expr, to: Expr) -> Expr {
@@ -137,7 +142,7 @@ impl Splits {
         let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
-            None => padded(problem.k.into(), Expr::I32(PADDED)),
+            None => padded(problem.k.into(), Expr::I32(padded_terms(t).into())),
         };
         for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
             let all = in_all(problem.count_of(nth).map(Expr::from), count.map(Expr::from));
