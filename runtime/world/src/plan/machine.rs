@@ -153,8 +153,8 @@ impl Hosts {
 /// cuBLAS in `f32` (TF32 off) on an H200: products of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and 32768 x 8192 x 32768 took
 /// 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63 waves, each as fast as 53.1 TFLOP/s, but for 0.8 % of
 /// the last one. What smaller tiles reach is that of the fastest product with each at 1024 in `tests/data/profiler/times.csv`, less
-/// than it would be with more terms: they are for parts that do not fill a wave of large ones. Multiprocessors and
-/// launches are those of the model of time, and memory has the share of its 4.8 TB/s that copies reach.
+/// than it would be with more terms: they are for parts that do not fill a wave of large ones. Multiprocessors,
+/// launches and memory are those of the model of time.
 const H200: Gpu = Gpu {
     flops: 53.1e12,
     tiles: &[
@@ -166,7 +166,7 @@ const H200: Gpu = Gpu {
     ],
     multiprocessors: DEVICE.sms as usize,
     launch: DEVICE.times.launch / 1e6,
-    memory: 4.46e12,
+    memory: DEVICE.peak.memory * DEVICE.times.reached.memory,
     planes: Splits { bytes: 0.0, once: false },
     rates: rates::H200,
 };
