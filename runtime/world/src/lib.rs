@@ -73,8 +73,10 @@ mod transport;
 mod transposition;
 
 pub use call::{ShardedCall, ShardedLaunch};
-pub use error::{Error, LossReason, Result, WorldError};
+pub use error::{Error, LossReason, NpyFault, Result, WorldError};
 pub use mailbox::{Delivery, Fault, FaultKind};
+#[cfg(feature = "npy")]
+pub use npy::NpyFile;
 pub use plan::{
     Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
     Hosts, Link, Machine, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
