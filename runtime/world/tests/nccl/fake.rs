@@ -16,7 +16,7 @@
 //! | `none` | `ncclCommInitRankConfig` succeeds without a communicator |
 //! | `strange` | a communicator knows itself as another rank |
 
-use std::alloc::Distribution;
+use std::alloc::Layout;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -53,7 +53,7 @@ struct State {
     handles: usize,
     worlds: BTreeMap<u64, World>,
     comms: BTreeMap<usize, Comm>,
-    memory: BTreeMap<usize, Distribution>,
+    memory: BTreeMap<usize, Layout>,
 }
 
 /// What has one id.
@@ -623,7 +623,7 @@ pub extern "C" fn ncclBroadcast(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclMemAlloc(out: *mut *mut c_void, bytes: usize) -> c_int {
     let mut state = enter!("ncclMemAlloc");
-    let Ok(layout) = Distribution::from_size_align(bytes, 256) else { return 1 };
+    let Ok(layout) = Layout::from_size_align(bytes, 256) else { return 1 };
     if bytes == 0 {
         return state.misused("an allocation of nothing");
     }
