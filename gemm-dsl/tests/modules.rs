@@ -2,7 +2,7 @@
 //! direction. A module and its own children may import each other.
 //!
 //! The sources are scanned as text. Re-exports are followed to the module that defines a name, so that a
-//! façade hides no circle. Tests are left out.
+//! façade hides no circle, and some crates import nothing through the one at their root. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// Circles that exist: crate and parent module, and the children that form the circle, in order. The list only
 /// shrinks: an entry is removed, or replaced by the smaller circle that the failing test prints.
 const KNOWN: &[(&str, &str)] = &[];
+
+/// Crates whose modules import a thing from the module that defines it, not through a re-export of the root.
+const WITHOUT_FACADE: &[&str] = &["gemm-dsl/sim"];
 
 type ModulePath = Vec<String>;
 
@@ -307,6 +310,20 @@ impl Crate {
         })
     }
 
+    /// Imports of names that the root re-exports.
+    fn through_facade(&self) -> Vec<&str> {
+        let is_facade = |import: &&Import| {
+            let path = self.absolute(&import.from, &import.path).unwrap_or_default();
+            let reexported = self.names.get(&[][..]);
+            let is_module = |name: &String| self.modules.contains(std::slice::from_ref(name));
+            let is_reexported = |name: &String| {
+                reexported.is_some_and(|names| names.contains_key(name)) && !is_module(name)
+            };
+            !import.from.is_empty() && path.first().is_some_and(is_reexported)
+        };
+        self.imports.iter().filter(is_facade).map(|import| &*import.place).collect()
+    }
+
     /// Arrows between the children of each module, with the place of one import.
     fn arrows(&self) -> BTreeMap<ModulePath, BTreeMap<(String, String), String>> {
         let mut arrows: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
@@ -411,6 +428,10 @@ fn no_two_children_of_a_module_import_each_other() {
     let mut unknown = Vec::new();
     for member in &members {
         let found = Crate::read(&workspace().join(member).join("src"));
+        if WITHOUT_FACADE.contains(&&**member) {
+            let places = found.through_facade();
+            assert!(places.is_empty(), "imports through the root of {member}: {places:?}");
+        }
         for (parent, arrows) in found.arrows() {
             let parent = [std::slice::from_ref(member), &parent[..]].concat().join("::");
             for (circle, told) in circles(&arrows) {

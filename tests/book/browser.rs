@@ -13,9 +13,7 @@ use std::process::{Command, Output};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Need::Browser.trial("browser::shows_pages_without_a_complaint", complaints),
-        Need::Browser.trial("browser::pages_fit_a_phone", phone),
-        Need::Browser.trial("browser::nothing_is_cut_off_on_paper", print),
+        Need::Browser.trial("browser::pages_are_shown_on_a_phone_and_on_paper", shown),
         Need::Browser.trial("browser::the_front_page_fits_a_screen", screen),
         Need::Axe.trial("browser::pages_are_accessible", accessible),
     ]
@@ -39,7 +37,7 @@ pub fn open(url: &str, arguments: &[&str]) -> Result<Output, Failed> {
     Ok(output)
 }
 
-/// Opens each page of the book, and those of faults, in one browser: what is asked of each, and what it must answer.
+/// Opens each tested page of the book, and those of faults, in one browser: what is asked of each, and what it must answer.
 fn each(
     session: &mut Session,
     mut check: impl FnMut(&mut Session, &str) -> Result<(), Failed>,
@@ -60,12 +58,15 @@ fn none(found: &Value) -> Result<(), Failed> {
     }
 }
 
-/// No page makes the browser say anything in its console, and what it shows is the page.
-fn complaints() -> Result<(), Failed> {
+/// No page makes the browser say anything in its console, what it shows is the page, and it fits a phone and paper.
+fn shown() -> Result<(), Failed> {
     each(&mut Session::start()?, |session, _| {
         if session.value("document.querySelectorAll('main').length")? != 1 {
             return Err("it is not shown".into());
         }
+        phone(session)?;
+        print(session)?;
+        session.medium("screen", "light")?;
         match session.complaints() {
             [] => Ok(()),
             said => Err(said.join("\n").into()),
@@ -81,21 +82,18 @@ pub fn without_policy(html: &str) -> Result<String, Failed> {
 }
 
 /// On the width of a phone no page is wider than that: what is wide scrolls in a box of its own, which a key can reach.
-fn phone() -> Result<(), Failed> {
+fn phone(session: &mut Session) -> Result<(), Failed> {
     const ASKS: &str = "[...document.querySelectorAll('body *')].filter((e) => {
         if (e.getBoundingClientRect().right <= innerWidth + 1) return false;
         const box = e.parentElement.closest('.wide');
         return !box || getComputedStyle(box).overflowX !== 'auto' || box.tabIndex < 0;
     }).map((e) => e.outerHTML.slice(0, 80))";
-    let mut session = Session::start()?;
     session.size(390, 800)?;
-    each(&mut session, |session, _| {
-        let wide = session.value("document.documentElement.scrollWidth")?;
-        if wide != 390 {
-            return Err(format!("{wide} pixels wide on a phone of 390").into());
-        }
-        none(&session.value(ASKS)?)
-    })
+    let wide = session.value("document.documentElement.scrollWidth")?;
+    if wide != 390 {
+        return Err(format!("{wide} pixels wide on a phone of 390").into());
+    }
+    none(&session.value(ASKS)?)
 }
 
 /// A sheet of A4 within its margins, in pixels.
@@ -103,7 +101,7 @@ const SHEET: u32 = 718;
 
 /// On paper nothing is cut off: every box is as wide as what is in it, and none reaches beyond the sheet; and but for names of
 /// programs no word is broken.
-fn print() -> Result<(), Failed> {
+fn print(session: &mut Session) -> Result<(), Failed> {
     const CUT: &str = "[...document.querySelectorAll('.wide, .wide > *')].filter((e) =>
         e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0 && !e.closest('svg') ||
         e.getBoundingClientRect().right > document.documentElement.clientWidth + 1
@@ -125,13 +123,10 @@ fn print() -> Result<(), Failed> {
         }
         broken.slice(0, 10);
     }";
-    let mut session = Session::start()?;
     session.size(SHEET, 1000)?;
     session.medium("print", "light")?;
-    each(&mut session, |session, _| {
-        none(&session.value(CUT)?)?;
-        none(&session.value(BROKEN)?)
-    })
+    none(&session.value(CUT)?)?;
+    none(&session.value(BROKEN)?)
 }
 
 /// On a usual screen the tables of the front page need no scrolling.

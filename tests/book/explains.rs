@@ -8,16 +8,15 @@ use gemm_tests::arbitrary::{on_tensor_cores, reduce, sample, sgemm};
 use libtest_mimic::Failed;
 use rayon::prelude::*;
 
-/// Random specs of reductions, of products and of those on tensor cores; more by `GEMM_EXPLAINED`, so many times as many.
-const RANDOM: [usize; 3] = [30, 6, 1];
+/// Random specs of reductions, of products and of those on tensor cores.
+const RANDOM: [usize; 3] = [60, 12, 4];
 
 /// Threads of a block.
 const THREADS: u32 = 128;
 
 /// Each has a report, unless one block is too large to be simulated.
 pub fn whatever_is_a_spec() -> Result<(), Failed> {
-    let times = std::env::var("GEMM_EXPLAINED").map_or(Ok(1), |times| times.parse())?;
-    let [reductions, products, on_tensor] = RANDOM.map(|count| count * times);
+    let [reductions, products, on_tensor] = RANDOM.map(gemm_cases::scaled);
     let reductions = sample(reduce(), reductions)
         .into_iter()
         .map(|spec: ReduceSpec| (Family::Reduce, spec.to_string()));

@@ -1,7 +1,7 @@
 //! The page that leads to all others: what its tables say is what the reports do.
 
 use crate::html::{all, attribute, parse, text};
-use crate::{page, report_of};
+use crate::{is_tested, page, report_of};
 use gemm_book::report::Report;
 use gemm_book::units::{DEVICE, Unit, UnitName};
 use gemm_dsl::plan::Shape;
@@ -33,8 +33,10 @@ struct Row {
 /// In each row the longest bar is that of the unit that is named.
 pub fn names_the_longest_bar() -> Result<(), Failed> {
     let rows = rows()?;
-    if rows.len() < 50 {
-        return Err(format!("{} stages", rows.len()).into());
+    let products = stages::sgemm().into_iter().filter(|of| is_tested("sgemm", of.index));
+    let stages = stages::reduce().len() + products.count();
+    if rows.len() != stages {
+        return Err(format!("{} rows of {stages} stages", rows.len()).into());
     }
     for Row { stage, named, bars, .. } in &rows {
         let longest = bars.iter().map(|(_, percent, _)| *percent).max();
@@ -86,14 +88,14 @@ fn of_the_size(report: &Report, unit: &Unit) -> String {
 
 /// No unit works longer than the time that was measured beside its bar.
 pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
-    let mut count = 0;
-    for Row { stage, bars, measured, .. } in rows()? {
+    let (rows, mut count) = (rows()?, 0);
+    for Row { stage, bars, measured, .. } in &rows {
         let mut words = measured.split(' ');
         let Some(rate) = words.next().and_then(|rate| rate.parse::<f64>().ok()) else { continue };
         // Of 1,000 multiply-adds, or of 1,000 elements of four bytes.
         let work = if words.next() == Some("TFLOP/s,") { 2000.0 } else { 4000.0 };
         let most = work / (rate * 1e12) * DEVICE.hertz() * f64::from(DEVICE.sms);
-        for (unit, _, cycles) in &bars {
+        for (unit, _, cycles) in bars {
             let cycles = cycles.trim_end_matches(", by the text").trim_end_matches(ONCE);
             let cycles: f64 = cycles.replace(',', "").parse()?;
             // Both are written to three digits.
@@ -103,7 +105,7 @@ pub fn no_bar_is_beyond_the_time_beside_it() -> Result<(), Failed> {
             count += 1;
         }
     }
-    if count < 200 { Err(format!("{count} bars").into()) } else { Ok(()) }
+    if count < 3 * rows.len() { Err(format!("{count} bars").into()) } else { Ok(()) }
 }
 
 /// Marked is what is asked of L2 by those kernels that have no tiles, and the mark leads to what it means.
@@ -122,12 +124,12 @@ pub fn says_where_a_cache_is_taken_for_granted() -> Result<(), Failed> {
         }
     }
     let mut expected = Vec::new();
-    for stage in stages::sgemm() {
+    for stage in stages::sgemm().into_iter().filter(|of| is_tested("sgemm", of.index)) {
         if matches!(stage.spec.plan()?.shape(), Shape::Naive(_) | Shape::Direct(_)) {
             expected.push(format!("{} {}", stage.index, stage.name.replace('_', " ")));
         }
     }
-    if marked != expected || marked.len() < 5 {
+    if marked != expected || marked.len() < 2 {
         return Err(format!("{marked:?} instead of {expected:?}").into());
     }
     let dom = parse(page("index.html")?);

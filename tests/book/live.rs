@@ -4,6 +4,7 @@ mod browser;
 
 use crate::browser::{asking_axe, found_by_axe, open, without_policy};
 use crate::html::{decoded, hash, parse, places, within};
+use crate::report_of;
 use browser::{Server, attribute, shown, shown_when};
 use gemm_book::live::{FILE, address, module, page};
 use gemm_book::site;
@@ -90,12 +91,12 @@ fn faults() -> Result<(), Failed> {
 /// Every stage, nearly every random spec, and none whose block is too large.
 fn launches() -> Result<(), Failed> {
     let stages = stages::sgemm().into_iter().map(|stage| stage.spec);
-    let random = sample(arbitrary::sgemm(128), RANDOM);
-    let on_tensor_cores = sample(arbitrary::on_tensor_cores(128), RANDOM / 4);
+    let random = sample(arbitrary::sgemm(128), gemm_cases::scaled(RANDOM));
+    let on_tensor_cores = sample(arbitrary::on_tensor_cores(128), gemm_cases::scaled(RANDOM / 4));
     let products = stages.chain(random).chain(on_tensor_cores);
     let products = products.map(|spec| (Family::Sgemm, spec.to_string()));
     let stages = stages::reduce().into_iter().map(|stage| stage.spec);
-    let reductions = stages.chain(sample(arbitrary::reduce(), RANDOM));
+    let reductions = stages.chain(sample(arbitrary::reduce(), gemm_cases::scaled(RANDOM)));
     let reductions = reductions.map(|spec| (Family::Reduce, spec.to_string()));
     let all: Vec<(Family, String)> = products.chain(reductions).collect();
     let is_launched = |(family, line): &(Family, String)| {
@@ -125,9 +126,9 @@ fn launches() -> Result<(), Failed> {
 /// A launch without a device counts what one of the runtime does.
 fn counts() -> Result<(), Failed> {
     for (family, ladder, stage) in
-        [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 24), (Family::Reduce, "reduce", 7)]
+        [(Family::Sgemm, "sgemm", 16), (Family::Sgemm, "sgemm", 25), (Family::Reduce, "reduce", 7)]
     {
-        let report = site::report_of(ladder, stage)?;
+        let report = report_of(ladder, stage)?;
         let text = report.counters.iter().map(|of| format!("{} {}", of.name, of.value));
         let compiled = report.compiled.iter().map(|of| format!("{} {}", of.name, of.value));
         let found = counters(&answer(family, &report.line).seen);
@@ -148,10 +149,11 @@ fn sound() -> Result<(), Failed> {
     // As it is when a line has been answered, too.
     let answered = html.replace("<div id=\"seen\">", &format!("<div id=\"seen\">{}", report.seen));
     for html in [html, &answered] {
-        if let Some(error) = parse(html).errors.borrow().first() {
+        let dom = parse(html);
+        if let Some(error) = dom.errors.borrow().first() {
             return Err(format!("{error}").into());
         }
-        let (ids, links) = places(html)?;
+        let (ids, links) = places(&dom)?;
         let of_no_place = |link: &&String| {
             link.strip_prefix('#').is_some_and(|id| !ids.contains(id) && !id.starts_with("family="))
         };
@@ -261,7 +263,7 @@ fn stopped() -> Result<(), Failed> {
 
 /// Pages of stages lead to it, each with its own line.
 fn led_to() -> Result<(), Failed> {
-    let stage = stages::sgemm().swap_remove(27);
+    let stage = stages::sgemm().swap_remove(1);
     let (_, html) = site::page_of("sgemm", stage.index as u32, Some(FILE))?;
     let href = html.split_once(&format!("href=\"{FILE}")).ok_or("no link leads to it")?.1;
     let (address, _) = href.split_once('"').ok_or("a link ends")?;

@@ -1,13 +1,12 @@
-//! The registers of a ledger: every row that is a kernel has a figure, and figures are what the pinned compiler says.
+//! The registers of a ledger: figures are what the pinned compiler says.
 
-use crate::html::{all, attribute, parse, text};
-use crate::pages;
 use gemm_bench::family::Family;
 use gemm_book::resources;
 use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 use gemm_dsl::{Plan as _, cuda, stages};
-use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::compile::Arch;
 use gemm_tests::needs::{Need, PINNED_NVRTC};
+use gemm_tests::nvrtc;
 use libtest_mimic::{Failed, Trial};
 use rayon::prelude::*;
 use std::path::{Path, PathBuf};
@@ -20,35 +19,9 @@ const SAMPLE: usize = 8;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test("registers::of_every_key", of_every_key),
         Trial::test("registers::of_these_lines", of_these_lines),
         Need::PinnedNvrtc.trial("registers::as_compiled", as_compiled),
     ]
-}
-
-/// No row of a ladder's page lacks a figure, but those that are no kernel.
-fn of_every_key() -> Result<(), Failed> {
-    let mut count = 0;
-    for (name, html) in pages()? {
-        let dom = parse(html);
-        let sections = all(&dom.document, "section").into_iter();
-        let mut ledgers = sections.filter(|of| attribute(of, "id").as_deref() == Some("ledger"));
-        let Some(ledger) = ledgers.next() else { continue };
-        // Lines of a text that differ are rows too, within one of these.
-        let rows = all(&ledger, "tr").into_iter();
-        for row in rows.filter(|row| !all(row, "td").is_empty() && !all(row, "th").is_empty()) {
-            let cells: Vec<String> = all(&row, "td").iter().map(text).collect();
-            let [registers, said, ..] = &cells[..] else {
-                return Err(format!("{name}: {cells:?}").into());
-            };
-            let is_kernel = !said.contains("not a kernel");
-            if registers.contains(" → ") != is_kernel {
-                return Err(format!("{name}: registers {registers:?} of {said}").into());
-            }
-            count += usize::from(is_kernel);
-        }
-    }
-    if count < 150 { Err(format!("{count} rows").into()) } else { Ok(()) }
 }
 
 /// The lines of both ladders with each key left out, each once.
@@ -111,7 +84,7 @@ fn row(line: &(Family, String)) -> Result<String, String> {
         true => Arch::sm(kernel.min_arch()).specific(),
         false => Arch::sm(ARCH),
     };
-    let compiled = compile::compile(&kernel.name, &cuda::source(kernel), arch, &Options::default());
+    let compiled = nvrtc::log(&kernel.name, &cuda::source(kernel), arch);
     let of = compiled.and_then(|compiled| compiled.resources()).map_err(|error| failed(&error))?;
     let dynamic = if kernel.shared_is_dynamic() { kernel.shared_bytes() } else { 0 };
     let shared = u64::from(of.shared_bytes) + dynamic;

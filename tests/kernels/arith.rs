@@ -58,7 +58,7 @@ fn placements(spec: &SgemmSpec, size: Size) -> [Placement; 2] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 100, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(100))]
 
     /// Any spec, at any size, of ordinary numbers, of hard ones and of some that no sum of smaller numbers is.
     fn tensor_cores_sum_as_is_said(

@@ -24,7 +24,7 @@ fn lies(pitched: bool) -> impl Strategy<Value = [Lies; 4]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 400, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(400))]
 
     fn each_product_has_the_bits_of_its_own(
         (spec, size, count, lies) in (arbitrary::sgemm(128), (0..40usize, 0..40usize, 0..20usize), 0..4usize)

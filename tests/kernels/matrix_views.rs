@@ -91,7 +91,7 @@ fn walk(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(500))]
 
     fn a_view_is_downloaded_row_by_row((rows, cols, pitch, after) in matrix(), steps in steps()) {
         let device = Device::simulator();

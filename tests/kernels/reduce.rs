@@ -96,7 +96,7 @@ fn a_result_depends_on_the_elements_alone() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(256))]
 
     fn any_spec_is_right_at_any_length(
         spec in arbitrary::classic(),

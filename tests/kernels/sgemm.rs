@@ -167,7 +167,7 @@ fn groups_beyond_c(base: &SgemmSpec, raster: u32, size: Size) -> Result<(), Test
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(gemm_cases::cases(64))]
 
     fn groups_of_tile_rows_fit_or_are_refused(
         line in proptest::sample::select(vec![
@@ -278,7 +278,7 @@ fn infinities_and_nans_stay_in_their_rows_and_columns() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(256))]
 
     fn any_spec_is_right_at_any_size(
         spec in arbitrary::sgemm(256),
@@ -300,7 +300,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(256))]
 
     fn any_spec_without_partials_gives_the_bits_of_ascending_chains(
         spec in arbitrary::sgemm(256),

@@ -109,7 +109,7 @@ fn factor() -> impl Strategy<Value = f32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 96, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(96))]
 
     /// Componentwise within 2·K·ε·|alpha|·(|A||B|) and what scaling rounds, wherever the operands lie.
     fn it_is_what_blas_documents(

@@ -248,11 +248,7 @@ fn size() -> impl Strategy<Value = Size> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        cases: 600,
-        ..Default::default()
-    })]
+    #![proptest_config(gemm_cases::cases(600))]
 
     fn no_product_leaves_its_views(
         (spec, size, lies) in launches(),

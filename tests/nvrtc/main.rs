@@ -12,10 +12,10 @@ use gemm_dsl::{Family, Plan};
 use gemm_fixtures::clusters::{Clustered, End};
 use gemm_fixtures::warp_specialised::{Fill, Product};
 use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_core};
-use gemm_runtime::compile::{self, Arch, Options};
+use gemm_runtime::compile::Arch;
 use gemm_runtime::{KernelTable, sgemm_tables};
 use gemm_tests::needs::Need;
-use gemm_tests::{arbitrary, stem};
+use gemm_tests::{arbitrary, nvrtc, stem};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::HashSet;
 use std::process::ExitCode;
@@ -43,8 +43,14 @@ fn main() -> ExitCode {
     for stage in stages::sgemm() {
         trials.push(trial(format!("sgemm::{}", stem(&stage)), stage.spec, &ARCHITECTURES));
     }
-    trials.extend(samples("reduce", arbitrary::sample(arbitrary::reduce(), SAMPLES)));
-    trials.extend(samples("sgemm", arbitrary::sample(arbitrary::sgemm(1024), SAMPLES)));
+    trials.extend(samples(
+        "reduce",
+        arbitrary::sample(arbitrary::reduce(), gemm_cases::scaled(SAMPLES)),
+    ));
+    trials.extend(samples(
+        "sgemm",
+        arbitrary::sample(arbitrary::sgemm(1024), gemm_cases::scaled(SAMPLES)),
+    ));
     for (i, line) in LISTS.iter().enumerate() {
         let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
         trials.push(trial(format!("lists::{i}"), spec, &ARCHITECTURES));
@@ -134,11 +140,12 @@ fn main() -> ExitCode {
             trials.push(Need::Nvrtc.trial(name, move || compiles_kernel(&kernel, "", arch)));
         }
     }
-    for name in NAMES {
-        let (sum, product) = (ReduceSpec::default().name(*name), SgemmSpec::default().name(*name));
-        trials.push(trial(format!("names::reduce_{name}"), sum, &[90]));
-        trials.push(trial(format!("names::sgemm_{name}"), product, &[90]));
-    }
+    trials.push(Need::Nvrtc.trial("names::reduce", || {
+        compile_together(NAMES.iter().map(|name| ReduceSpec::default().name(*name)))
+    }));
+    trials.push(Need::Nvrtc.trial("names::sgemm", || {
+        compile_together(NAMES.iter().map(|name| SgemmSpec::default().name(*name)))
+    }));
     trials.push(trial("names::locals_of_expressions".to_owned(), hostile_locals(), &ARCHITECTURES));
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -301,6 +308,26 @@ fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Tri
     Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
 }
 
+/// Compiles the kernels of specs that differ in their names alone as one text, behind the constants of the first.
+fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Failed> {
+    const KERNEL: &str = "extern \"C\" __global__";
+    let (mut text, mut kernels) = (String::new(), 0);
+    for spec in specs {
+        let program = spec.program()?;
+        let source = cuda::source(program.variants().next().ok_or("a spec has a kernel")?);
+        let (constants, kernel) = source.split_once(KERNEL).ok_or("a text has a kernel")?;
+        text += if kernels == 0 { constants } else { "\n" };
+        text += &format!("{KERNEL}{kernel}");
+        kernels += 1;
+    }
+    let compiled = nvrtc::log("names", &text, Arch::sm(90))?;
+    let entries = compiled.log.matches("Compiling entry function").count();
+    if entries != kernels || compiled.log.contains("warning") {
+        return Err(format!("{entries} of {kernels} kernels: {}", compiled.log).into());
+    }
+    Ok(())
+}
+
 /// Compiles both access variants; an architecture that lacks an instruction goes without.
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
     let program = spec.plan()?.program()?;
@@ -322,8 +349,8 @@ fn compiles_kernel(kernel: &VerifiedKernel, spec: &str, arch: u32) -> Result<(),
         true => Arch::sm(arch).specific(),
         false => Arch::sm(arch),
     };
-    let compiled = compile::compile(&kernel.name, &source, target, &Options::default())
-        .map_err(|error| format!("`{spec}`: {error}"))?;
+    let compiled =
+        nvrtc::log(&kernel.name, &source, target).map_err(|error| format!("`{spec}`: {error}"))?;
     // A warning is about text that a reader would stumble over too, but for what is rightly said of
     // the constants of a user's expression.
     const OF_USER: [&str; 3] = ["division by zero", "result is out of range", "Remark:"];

@@ -84,7 +84,7 @@ fn stored(body: &[Stmt]) -> Option<&Stmt> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(400))]
 
     #[test]
     fn a_random_epilogue_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32) {

@@ -51,7 +51,7 @@ fn compare(kernel: &VerifiedKernel, tree: &Expr, text: &str) -> Result<(), TestC
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 5000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(5000))]
 
     #[test]
     fn an_expression_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32, ty in 0..6usize) {

@@ -3,8 +3,9 @@
 use crate::{Stage, compare};
 use gemm_dsl::ir::Variant;
 use gemm_runtime::Error;
-use gemm_runtime::compile::{self, Arch, Options, Resources};
+use gemm_runtime::compile::{Arch, Resources};
 use gemm_tests::needs::{Need, PINNED_NVRTC};
+use gemm_tests::nvrtc;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
@@ -57,8 +58,7 @@ fn compile_all(stage: &Stage) -> Result<Vec<Row>, Error> {
             false => ARCHITECTURES.map(Arch::sm).to_vec(),
         };
         for arch in architectures {
-            let options = Options::default();
-            let compiled = compile::compile(&kernel.name, &source, arch, &options)?;
+            let compiled = nvrtc::log(&kernel.name, &source, arch)?;
             let dynamic = kernel.shared_is_dynamic();
             rows.push(Row {
                 variant: match (kernel.variant, suffix) {

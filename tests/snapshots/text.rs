@@ -1,7 +1,24 @@
-//! The CUDA text, of both access variants where there are two.
+//! The CUDA text of a stage's kernels.
 
 use crate::{Stage, compare};
 use libtest_mimic::Trial;
+
+/// Texts of the scalar variant that are pinned: one of each way to multiply and to fold. The others differ from their vector
+/// variants as these do.
+const SCALAR: [&str; 6] = [
+    "reduce/09_columns.scalar",
+    "runs/argmax.shard.scalar",
+    "sgemm/11_float4.scalar",
+    "sgemm/22_fastest.scalar",
+    "sgemm/36_mma_bf16x6.scalar",
+    "sgemm/41_wgmma_bf16x6.scalar",
+];
+
+/// Whether the text of a stage's kernel is pinned, by the suffix of its snapshot.
+pub fn is_pinned(stage: &Stage, suffix: &str) -> bool {
+    let name = format!("{}/{}{suffix}", stage.ladder, stage.stem);
+    !suffix.ends_with(".scalar") || SCALAR.contains(&&*name)
+}
 
 pub fn trials(stage: &Stage) -> Vec<Trial> {
     let trial = |(suffix, source): (&str, String)| {
@@ -11,5 +28,5 @@ pub fn trials(stage: &Stage) -> Vec<Trial> {
             Ok(())
         })
     };
-    stage.sources().map(trial).collect()
+    stage.sources().filter(|(suffix, _)| is_pinned(stage, suffix)).map(trial).collect()
 }

@@ -9,6 +9,7 @@ pub mod batch;
 pub mod fold;
 pub mod ladder;
 pub mod needs;
+pub mod nvrtc;
 pub mod operands;
 pub mod prepared;
 pub mod product;

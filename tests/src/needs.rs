@@ -49,11 +49,11 @@ impl Need {
         static TARGET: OnceLock<Option<String>> = OnceLock::new();
         static AXE: OnceLock<Option<String>> = OnceLock::new();
         let found = match self {
-            Need::Nvrtc => NVRTC.get_or_init(|| nvrtc_release().err()),
+            Need::Nvrtc => NVRTC.get_or_init(|| nvrtc_release().err().map(str::to_owned)),
             Need::PinnedNvrtc => PINNED.get_or_init(|| match nvrtc_release() {
                 Ok(release) if release == PINNED_NVRTC => None,
                 Ok(release) => Some(format!("needs NVRTC {PINNED_NVRTC}, and this is {release}")),
-                Err(reason) => Some(reason),
+                Err(reason) => Some(reason.to_owned()),
             }),
             Need::Gpu => GPU.get_or_init(|| match Device::cuda(0) {
                 Ok(_) => Need::Nvrtc.missing().map(str::to_owned),
@@ -109,8 +109,14 @@ impl Need {
     }
 }
 
-/// The full release of NVRTC, which it tells only through what it writes into machine code.
-fn nvrtc_release() -> Result<String, String> {
+/// The full release of NVRTC, or why there is none.
+pub(crate) fn nvrtc_release() -> Result<&'static str, &'static str> {
+    static RELEASE: OnceLock<Result<String, String>> = OnceLock::new();
+    RELEASE.get_or_init(find_release).as_deref().map_err(String::as_str)
+}
+
+/// NVRTC tells its release only through what it writes into machine code.
+fn find_release() -> Result<String, String> {
     let source = "extern \"C\" __global__ void nothing() {}";
     let compiled = compile::compile("nothing", source, Arch::sm(90), &Options::default())
         .map_err(|error| first_sentence(&error))?;

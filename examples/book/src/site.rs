@@ -65,17 +65,21 @@ pub fn pages(
     let gather = |_: &str, _: u32, subject: &Subject| {
         let report = report(subject)?;
         progress(&report.title);
-        Ok(Arc::new(report))
+        Ok(Some(Arc::new(report)))
     };
     pages_of(&gather, live)
 }
 
-/// A report, and its page.
-type StagePage = (Arc<Report>, String);
+/// A stage with its report and its page.
+struct StagePage<'s> {
+    step: &'s LadderStage,
+    report: Arc<Report>,
+    html: String,
+}
 
-/// Says the report of a stage, by its ladder and its number, of which the last is the subject.
+/// Gives the report of a stage, by its ladder, its number and its subject; none of a stage that the book leaves out.
 pub type ReportSource<'g> =
-    dyn Fn(&'static str, u32, &Subject) -> Result<Arc<Report>, Failure> + Sync + 'g;
+    dyn Fn(&'static str, u32, &Subject) -> Result<Option<Arc<Report>>, Failure> + Sync + 'g;
 
 /// The same, of reports that someone else gathers or has.
 ///
@@ -87,30 +91,32 @@ pub fn pages_of(
 ) -> Result<BTreeMap<String, String>, Failure> {
     let [reduce, sgemm] = ladders()?;
     let all: Vec<&LadderStage> = reduce.iter().chain(&sgemm).collect();
-    let made: Result<Vec<StagePage>, Failure> = all
+    let made: Result<Vec<Option<StagePage<'_>>>, Failure> = all
         .par_iter()
-        .map(|step| {
+        .map(|&step| {
             let ladder = if step.ladder == "reduce" { &reduce } else { &sgemm };
-            let report = gather(step.ladder, step.index, &subject(step, ladder))?;
+            let Some(report) = gather(step.ladder, step.index, &subject(step, ladder))? else {
+                return Ok(None);
+            };
             let html = page::kernel(&report, step.idea(), &links(step, ladder, live), COMMAND)?;
-            Ok((report, html))
+            Ok(Some(StagePage { step, report, html }))
         })
         .collect();
-    let made = made?;
+    let made: Vec<StagePage<'_>> = made?.into_iter().flatten().collect();
     let mut pages = BTreeMap::new();
-    for (step, (_, html)) in all.iter().zip(&made) {
+    for StagePage { step, html, .. } in &made {
         pages.insert(file(step), html.clone());
     }
-    let (of_reduce, of_sgemm) = made.split_at(reduce.len());
-    let table = |id, title, steps: &[LadderStage], made: &[StagePage]| -> Result<Ladder, Failure> {
+    let first_sgemm = made.partition_point(|page| page.step.ladder == "reduce");
+    let (of_reduce, of_sgemm) = made.split_at(first_sgemm);
+    let table = |id, title, steps: &[LadderStage], made: &[StagePage<'_>]| {
         let is_asked = |name: &UnitName| {
-            made.iter().any(|(report, _)| report.units.iter().any(|unit| unit.name == *name))
+            made.iter().any(|page| page.report.units.iter().any(|unit| unit.name == *name))
         };
         let units: Vec<UnitName> = UnitName::ALL.into_iter().filter(is_asked).collect();
-        let rows =
-            steps.iter().zip(made).map(|(step, (report, _))| row(step, steps, report, &units));
-        let stages = rows.collect::<Result<_, _>>()?;
-        Ok(Ladder { id, title, units, stages, roofline: roofline(steps, made) })
+        let rows = made.iter().map(|page| row(page.step, steps, &page.report, &units));
+        let stages = rows.collect::<Result<_, Failure>>()?;
+        Ok::<_, Failure>(Ladder { id, title, units, stages, roofline: roofline(made) })
     };
     let ladders = vec![
         table("sgemm", "Products, C = A·B", &sgemm, of_sgemm)?,
@@ -300,9 +306,9 @@ fn has_no_tiles(step: &LadderStage) -> bool {
 }
 
 /// What was measured of a ladder at the size that tables show, in one picture.
-fn roofline(steps: &[LadderStage], made: &[StagePage]) -> Option<Roofline> {
+fn roofline(made: &[StagePage<'_>]) -> Option<Roofline> {
     let (mut stages, mut absent) = (Vec::new(), Vec::new());
-    for (step, (report, _)) in steps.iter().zip(made) {
+    for StagePage { step, report, .. } in made {
         let shown = report.measured.as_ref().and_then(|of| Some((of, at_shown_size(of)?)));
         match shown {
             Some((measured, point)) => {

@@ -25,7 +25,6 @@ mod lists;
 mod livelocks;
 mod mbarriers;
 mod model;
-mod modules;
 mod named_barriers;
 mod persistent_map;
 mod pointers;

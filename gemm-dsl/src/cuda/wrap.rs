@@ -243,6 +243,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(gemm_cases::cases(256))]
+
         #[test]
         fn breaking_changes_white_space_alone(text in "[a-c(),?: \\[\\]{}]{0,60}", width in 0usize..50) {
             let bare = |text: &str| text.replace(' ', "");

@@ -35,7 +35,7 @@ fn typings() -> impl Strategy<Value = (&'static ExprScope, Typing)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(3000))]
 
     #[test]
     fn what_is_printed_is_read_back(seed: u64, depth in 0..7u32, operands in 0..4u64) {

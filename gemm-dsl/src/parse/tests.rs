@@ -253,6 +253,8 @@ fn prints_and_parses_back<S: Family + Table>(spec: &S) {
 }
 
 proptest! {
+    #![proptest_config(gemm_cases::cases(256))]
+
     #[test]
     fn a_reduction_prints_and_parses_back(spec in spec::<ReduceSpec>()) {
         prints_and_parses_back(&spec);

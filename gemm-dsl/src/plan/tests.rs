@@ -55,7 +55,7 @@ fn dimensions_of_zero_are_refused_without_follow_up() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(gemm_cases::cases(2000))]
 
     #[test]
     fn a_plan_keeps_its_promises(spec in plausible()) {
@@ -128,7 +128,9 @@ fn what_is_said_of_a_plan_determines_it() {
 
     let mut runner = TestRunner::deterministic();
     let random = std::iter::repeat_with(|| plausible().new_tree(&mut runner));
-    let random = random.take(8000).filter_map(|tree| tree.ok().map(|tree| tree.current()));
+    let random = random
+        .take(gemm_cases::scaled(8000))
+        .filter_map(|tree| tree.ok().map(|tree| tree.current()));
     let stages = crate::stages::sgemm().into_iter().map(|stage| stage.spec);
     let plans = random.chain(stages).filter_map(|spec| spec.plan().ok());
     let mut seen = HashMap::new();
@@ -141,7 +143,7 @@ fn what_is_said_of_a_plan_determines_it() {
         let shape = *seen.entry(decisions).or_insert(*plan.shape());
         assert_eq!(shape, *plan.shape(), "{}", plan.spec());
     }
-    assert!(seen.len() > 500, "{}", seen.len());
+    assert!(seen.len() > gemm_cases::scaled(500), "{}", seen.len());
 }
 
 /// The kernels that compute what a plan is of take the threads and the shared memory that it says.
@@ -268,6 +270,8 @@ fn what_a_kernel_does_not_touch_may_lie_anyhow() {
 }
 
 proptest! {
+    #![proptest_config(gemm_cases::cases(256))]
+
     /// The widest C that a contract allows has no more tiles in a group than an `int` counts; and
     /// where this is what bounds C, the next wider one has.
     #[test]

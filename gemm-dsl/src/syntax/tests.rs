@@ -111,7 +111,7 @@ fn a_comment_ends_where_those_inside_it_have_ended() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20_000))]
+    #![proptest_config(gemm_cases::cases(20_000))]
 
     #[test]
     fn a_text_has_the_tokens_that_rust_gives_it(

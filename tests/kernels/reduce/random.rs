@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(800))]
 
     fn any_reduction_is_right_anywhere(spec in arbitrary::plain_reduce(), seed: u64) {
         let mut random = Random::new(seed);

@@ -44,7 +44,7 @@ fn of_runs() -> impl Strategy<Value = (ReduceSpec, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(500))]
 
     /// Any reduction of any shape: whole it is right, in both launch forms, and from any shards, which lie anyhow.
     fn any_cut_gives_the_bits_of_the_whole((spec, elements) in of_runs(), seed: u64) {

@@ -9,6 +9,8 @@ use proptest::prelude::*;
 const ALL: [[i32; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
 proptest! {
+    #![proptest_config(gemm_cases::cases(256))]
+
     #[test]
     fn shuffles_are_orders_of_their_own(count in 0u32..40, by in 0u64..1 << 56) {
         let shuffles = SHUFFLES[..2].iter().chain(more(count as usize));

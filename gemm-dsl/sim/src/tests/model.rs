@@ -33,7 +33,7 @@ use std::rc::Rc;
 use verdict::{Trace, interleavings};
 
 /// Programs of each check, from these seeds on.
-const PROGRAMS: u64 = 3000;
+const PROGRAMS: usize = 3000;
 const FIRST_SEED: u64 = 20_260_101;
 
 /// So many interleavings of a random program are gone through one by one, and of a planted one.
@@ -55,16 +55,16 @@ impl Tally {
     /// Both verdicts must occur often: at least each fifth time.
     fn assert_both(&self, of: &str) {
         let Self { racy, clean } = self;
-        println!("{of}: {racy} with a race, {clean} without, seeds {FIRST_SEED} + 0..{PROGRAMS}");
+        let seeds = gemm_cases::seeds(PROGRAMS);
+        println!("{of}: {racy} with a race, {clean} without, seeds {FIRST_SEED} + {seeds:?}");
         assert!(5 * racy.min(clean) >= racy + clean, "{of}: {racy} with a race, {clean} without");
     }
 }
 
 /// Checks programs; one that fails is made smaller as long as a statement can go, and printed.
 fn check(mut disagreement: impl FnMut(&Program, u128) -> Option<String>) {
-    let programs = std::env::var("MODEL").map_or(PROGRAMS, |v| v.parse().unwrap());
-    let random = (FIRST_SEED..FIRST_SEED + programs)
-        .map(|seed| (seed, generate::program(&mut Random(seed)), FEW));
+    let seeds = gemm_cases::seeds(PROGRAMS).map(|seed| FIRST_SEED + seed);
+    let random = seeds.map(|seed| (seed, generate::program(&mut Random(seed)), FEW));
     let planted = (0..).zip(planted::planted()).map(|(seed, p)| (seed, p, MANY));
     for (seed, mut program, all) in planted.chain(random) {
         let Some(mut why) = disagreement(&program, all) else { continue };

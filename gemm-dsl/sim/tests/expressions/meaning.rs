@@ -190,7 +190,7 @@ fn evaluated(closure: &Closure, element: usize, x: f32) -> f32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(400))]
 
     #[test]
     fn an_expression_means_what_it_says(seed: u64, depth in 0..6u32) {

@@ -127,7 +127,7 @@ fn agrees(closure: &Closure, typing: &Typing, seed: u64, len: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(600))]
 
     #[test]
     fn an_expression_of_any_types_means_what_it_says(

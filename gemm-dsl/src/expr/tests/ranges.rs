@@ -142,7 +142,7 @@ fn holds(e: &Node, ranges: Ranges) -> Result<(), String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(4000))]
 
     #[test]
     fn every_value_lies_in_the_range(

@@ -199,7 +199,7 @@ const LINES: &[&str] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(gemm_cases::cases(2_000))]
 
     #[test]
     fn no_text_makes_the_grammar_panic(picks in proptest::collection::vec(any::<Index>(), 0..24)) {

@@ -415,7 +415,7 @@ fn is_held(text: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(gemm_cases::cases(2_000))]
 
     #[test]
     fn a_table_prints_and_reads_back(

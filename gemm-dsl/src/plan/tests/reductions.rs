@@ -91,7 +91,7 @@ fn kernels(plan: &ReducePlan) -> Vec<Kernel> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(gemm_cases::cases(600))]
 
     #[test]
     fn a_sound_reduction_has_a_program_of_what_its_plan_says(spec in plausible()) {
@@ -193,7 +193,9 @@ fn what_is_said_of_a_reduction_determines_it() {
 
     let mut runner = TestRunner::deterministic();
     let random = std::iter::repeat_with(|| plausible().new_tree(&mut runner));
-    let random = random.take(2500).filter_map(|tree| tree.ok().map(|tree| tree.current()));
+    let random = random
+        .take(gemm_cases::scaled(2500))
+        .filter_map(|tree| tree.ok().map(|tree| tree.current()));
     let stages = crate::stages::reduce().into_iter().map(|stage| stage.spec);
     let mut seen = HashMap::new();
     let mut faults = Vec::new();
@@ -223,7 +225,7 @@ fn what_is_said_of_a_reduction_determines_it() {
             faults.push(format!("the same is said of `{other}` and of `{spec}`"));
         }
     }
-    assert!(seen.len() > 300, "{}", seen.len());
+    assert!(seen.len() > gemm_cases::scaled(300), "{}", seen.len());
     faults.dedup();
     assert!(
         faults.is_empty(),

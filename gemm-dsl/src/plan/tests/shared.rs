@@ -40,7 +40,7 @@ fn too_large() -> impl Strategy<Value = SgemmSpec> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(gemm_cases::cases(2000))]
 
     #[test]
     fn the_parts_of_shared_memory_add_up(spec in too_large()) {

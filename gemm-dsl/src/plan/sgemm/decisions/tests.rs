@@ -106,7 +106,8 @@ fn what_is_said_of_a_plan_determines_its_text() {
     let mut runner = TestRunner::deterministic();
     let mut seen: HashMap<_, (String, SgemmSpec)> = HashMap::new();
     let mut repeated = 0;
-    for _ in 0..1500 {
+    let cases = gemm_cases::scaled(1500);
+    for _ in 0..cases {
         let spec = specs().new_tree(&mut runner).expect("sound specs").current();
         let plan = spec.plan().expect("a sound spec");
         let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
@@ -123,7 +124,11 @@ fn what_is_said_of_a_plan_determines_its_text() {
             repeated += usize::from(*other != spec);
         }
     }
-    assert!(seen.len() > 400 && repeated > 20, "{} lists, {repeated} of them twice", seen.len());
+    assert!(
+        seen.len() > cases / 4 && repeated > cases / 75,
+        "{} lists, {repeated} of them twice",
+        seen.len()
+    );
 }
 
 /// The reasons of operands against the facts beside them.
@@ -168,7 +173,7 @@ fn what_is_said_of_accesses_is_so() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(gemm_cases::cases(1000))]
 
     /// A fill changes no sum because of what stands beside it.
     #[test]

@@ -24,6 +24,8 @@ fn anything() -> impl Generator<Value = Distribution> {
 }
 
 proptest! {
+    #![proptest_config(gemm_cases::cases(256))]
+
     #[test]
     fn a_layout_is_read_as_it_is_printed(distribution in anything()) {
         let text = distribution.to_string();

@@ -263,7 +263,7 @@ fn wrong_place(schedule: &mut Schedule, rng: &mut Rng) -> Option<()> {
 fn mutants_are_refused_or_right() {
     // Those that were taken, and of those that were refused the ones that are right and the ones that are not.
     let counts: RefCell<BTreeMap<&str, [usize; 3]>> = RefCell::default();
-    let config = Config { cases: 3000, failure_persistence: None, ..Config::default() };
+    let config = Config { source_file: Some(file!()), ..gemm_cases::cases(3000) };
     let cases = (prop_oneof![4 => case(), 1 => rotating()], proptest::num::u64::ANY);
     let ran = TestRunner::new(config).run(&cases, |((distributions, ranks, strategy), seed)| {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
@@ -287,7 +287,7 @@ fn mutants_are_refused_or_right() {
         let [taken, right, wrong] = counts.borrow().get(what).copied().unwrap_or_default();
         let all = taken + right + wrong;
         println!("{what}: of {all}, {taken} taken, {right} refused though right, {wrong} refused");
-        assert!(all > 100, "{what}: tried {all} times");
+        assert!(all > gemm_cases::scaled(100), "{what}: tried {all} times");
         assert!(
             (right + wrong) as f64 >= least * all as f64,
             "{what}: {taken} of {all} were taken"

@@ -8,7 +8,7 @@ use gemm_dsl::spec::GemmLayout as Lies;
 use proptest::prelude::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(gemm_cases::cases(1500))]
 
     #[test]
     fn schedules_compute_their_products((distributions, ranks, strategy) in case(), seed: u64) {
