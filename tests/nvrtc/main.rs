@@ -313,7 +313,7 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
     const KERNEL: &str = "extern \"C\" __global__";
     let (mut text, mut kernels) = (String::new(), 0);
     for spec in specs {
-        let program = spec.program()?;
+        let program = spec.plan()?.program()?;
         let source = cuda::source(program.variants().next().ok_or("a spec has a kernel")?);
         let (constants, kernel) = source.split_once(KERNEL).ok_or("a text has a kernel")?;
         text += if kernels == 0 { constants } else { "\n" };
