@@ -2,6 +2,7 @@
 
 pub mod arch;
 pub mod device;
+pub mod element;
 pub mod intrinsic;
 pub mod tensor_core;
 pub mod types;

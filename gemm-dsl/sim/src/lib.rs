@@ -56,7 +56,7 @@ pub(crate) mod schedule;
 mod tests;
 mod trace;
 
-pub use buffer::{Buffer, BufferArg, Element, from_bytes, to_bytes};
+pub use buffer::{Buffer, BufferArg};
 pub use cost::pattern::{Kind, Pattern, Price};
 pub use counters::quantity::{Quantity, SassCounters};
 pub use counters::{Counters, Profile};

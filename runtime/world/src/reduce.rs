@@ -10,12 +10,12 @@ use crate::partition::{MatrixInput, Partition, partition};
 use crate::{Error, Result};
 use gemm_dsl::ir::{Elem, Extent};
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::target::element::Element;
 use gemm_runtime::ReduceKernel;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
 use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
 use gemm_runtime::{Elements, InputsFor, ResultsFor};
-use gemm_sim::Element;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype};
 use cudarc::driver::{CudaStream, result};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 

@@ -13,7 +13,7 @@ use crate::program::CachedProgram;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
