@@ -13,6 +13,9 @@ pub mod tensor_map;
 pub use area::{Area, Areas};
 #[cfg(feature = "sim")]
 pub use simulator::StepCounters;
+/// Without the simulator nobody counts.
+#[cfg(not(feature = "sim"))]
+pub use std::convert::Infallible as StepCounters;
 
 use crate::error::Result;
 use crate::kernel_arg::{Address, KernelArg};
@@ -22,10 +25,6 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
 use gemm_dsl::target::element::Element;
 use std::ops::Range;
-
-/// Counters of a step: without the simulator nobody counts.
-#[cfg(not(feature = "sim"))]
-pub type StepCounters = std::convert::Infallible;
 
 /// Memory, transfers and launches, in the order of the calls.
 pub trait Backend: Sized + 'static {
