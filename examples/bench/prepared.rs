@@ -17,8 +17,8 @@ use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, capture
 use gemm_bench::grid::arena::elements;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
-use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::products::Products;
+use gemm_bench::shapes::GemmShape;
 use gemm_bench::table::{Table, number, text, time};
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_oracle::product::Size;

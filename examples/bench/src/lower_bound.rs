@@ -1,6 +1,6 @@
 //! What a launch moves at least: each byte of the arrays that it is given, once each way.
 
-use gemm_dsl::ir::contract::Operand;
+use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::{Atomic, BufferId, Expr, Kernel, ParamKind, Stmt, TensorCopy};
 use gemm_runtime::watch::{Arguments, KernelRun, Profile, VerifiedKernel, Watch};
 use std::collections::BTreeMap;

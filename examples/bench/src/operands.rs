@@ -1,7 +1,7 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
-use crate::epilogue::EpilogueArgs;
-use crate::gpu::{Gpu, GpuReference, failed};
+use crate::epilogue::{EpilogueArgs, FACTORS};
+use crate::gpu::{Gpu, GpuReference, Product, failed};
 use crate::products::{Matrices, Products, turned};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
@@ -221,6 +221,18 @@ impl<'h> Operands<'h> {
             (Some(DeviceArray::Gpu(a)), Some(DeviceArray::Gpu(b))) => Some((a, b)),
             _ => None,
         }
+    }
+
+    /// What cuBLAS multiplies of operands which have been brought for a spec, scaled as that is; none on the simulator.
+    pub fn product<'o>(
+        &'o self,
+        spec: &SgemmSpec,
+        c: Option<&'o mut CudaSlice<f32>>,
+    ) -> Option<Product<'o>> {
+        let layout = spec.layout;
+        let (a, b) = self.slices(layout)?;
+        let factors = if spec.scaled { FACTORS } else { [1.0, 0.0] };
+        Some(Product { a, b, c: c?, layout, factors, products: self.products })
     }
 
     /// Launches a kernel on a result that was all NaN, unless the kernel reads it, and judges what it wrote:

@@ -6,8 +6,8 @@ mod requests;
 pub use requests::{EdgeRequests, Guard};
 
 #[cfg(test)]
-use crate::analysis::SampleShape;
-use crate::analysis::{Observation, Spec};
+use crate::observation::SampleShape;
+use crate::observation::{Observation, Spec};
 use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_bench::cli::Failure;

@@ -1,7 +1,7 @@
 //! Which padding is advised: only what the spec takes.
 
 use super::access::Access;
-use crate::analysis::Spec;
+use crate::observation::Spec;
 use gemm_draw::suggestion;
 
 /// Leaves out the advice that no plan follows.
@@ -17,7 +17,7 @@ pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
 mod tests {
     use super::*;
     use crate::access;
-    use crate::analysis::Observation;
+    use crate::observation::Observation;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
 

@@ -52,6 +52,7 @@ mod region;
 mod sass;
 mod scalar;
 pub(crate) mod schedule;
+pub mod tensor_core;
 #[cfg(test)]
 mod tests;
 mod trace;

@@ -1,6 +1,6 @@
 //! Types of values and elements of memory.
 
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 use std::fmt;
 
 /// What one element of a buffer is.

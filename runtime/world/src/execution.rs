@@ -1,7 +1,7 @@
 //! Follows the steps of a schedule on the device of a rank: exchanges by a carrier, products by whatever computes one.
 
-use super::rank::CollectiveContext;
 use super::{Block, Exchange, Factor, Move, Place, Rank, Sharded, Step, VerifiedSchedule};
+use crate::collective::CollectiveContext;
 use crate::staging::{StagingBuffers, area, area_of, part};
 use crate::transport::{
     ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,

@@ -1,10 +1,9 @@
 //! Which kernel multiplies the parts of a product, and what it is given.
 
-use super::call::sums_alike;
-use super::rank::CollectiveContext;
-use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use super::{Block, Factor, Rank, Sharded};
+use crate::collective::CollectiveContext;
 use crate::execution::ProductPart;
-use crate::selection::CachedProduct;
+use crate::selection::{CachedProduct, sums_alike};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
@@ -83,7 +82,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if !spec.loses_as_a_whole() {
             all.make()?;
         } else if !late {
-            let (of_a, of_b) = (transposition.part(Factor::A, a), transposition.part(Factor::B, b));
+            let of_a = transposition.view(Factor::A, a.view());
+            let of_b = transposition.view(Factor::B, b.view());
             let [spare_a, spare_b] = mem::take(&mut rank.splits);
             let own = |of: &Sharded, view, spare| SplitSource {
                 view: (!of.block().is_empty()).then_some(view),
@@ -235,22 +235,6 @@ impl<'k, E: Operands> Kernels<'k, E> {
         };
         Ok(launched?)
     }
-}
-
-/// Whether it is known only of whole rows of A and columns of B if splits hold their numbers, and some rank has parts of them:
-/// each then has to be asked when it has all that it needs.
-pub(crate) fn asks_late(
-    spec: &SgemmSpec,
-    distributions: &Distributions,
-    ranks: usize,
-) -> Result<bool, WorldError> {
-    if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
-        return Ok(false);
-    }
-    let Distributions { a, b, .. } = distributions;
-    let cuts_row = |block: &Block| !block.is_empty() && block.cols.len() < a.cols;
-    let cuts_column = |block: &Block| !block.is_empty() && block.rows.len() < b.rows;
-    Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))
 }
 
 /// What is given beside the matrices, cut to a part of what a rank has of C.

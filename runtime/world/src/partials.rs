@@ -1,14 +1,13 @@
 //! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
 
-use super::rank::CollectiveContext;
-use super::{Block, Factor, Rank};
+use super::{Block, Factor};
+use crate::collective::CollectiveContext;
 use crate::staging::{area, part};
 use crate::transport::{
-    ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
+    ExchangeStart, Links, OwnBlock, Transfer, Transport, TransportWork, with_transport,
 };
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::ReduceSpec;
 use gemm_dsl::target::element::Element;
 use gemm_runtime::Buffer;
 use gemm_runtime::Device;
@@ -31,7 +30,8 @@ pub(crate) trait Partials {
     /// Brings to each rank what it needs of what each has, in a call of its own, and launches `then` what needs it.
     fn exchange(
         &self,
-        rank: &Rank,
+        device: &Device,
+        links: &Links,
         collective: &CollectiveContext,
         blocks: [&[Block]; 2],
         then: &mut dyn FnMut() -> Result<()>,
@@ -76,11 +76,6 @@ impl PartialBuffers {
     }
 }
 
-/// The elements of the partials of a spec, part by part.
-pub(crate) fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
-    Ok(spec.partials()?.into_iter().map(|(_, elem)| elem).collect())
-}
-
 /// So many partials of a rank's own runs, and room for so many.
 fn partials(
     device: &Device,
@@ -118,14 +113,15 @@ impl<T: Element> Partials for PartialsOf<T> {
 
     fn exchange(
         &self,
-        rank: &Rank,
+        device: &Device,
+        links: &Links,
         collective: &CollectiveContext,
         [has, needed]: [&[Block]; 2],
         then: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let device = &rank.device;
-        let step = PartialsExchange { partials: self, own: rank.number(), has, needed, then };
-        with_transport::<T>(device, &rank.links, collective, step)
+        let own = collective.number();
+        let step = PartialsExchange { partials: self, own, has, needed, then };
+        with_transport::<T>(device, links, collective, step)
     }
 }
 

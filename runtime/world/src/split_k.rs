@@ -1,10 +1,11 @@
 //! Products whose terms are dealt out: each rank sums the ranges of K that it has, and what they come to is added in the order
 //! of the ranges, as a kernel with `split_k` adds it on one device.
 
-use super::call::{ShardedCall, What, check_layout};
+use super::call::{ShardedCall, What};
+use super::collective::CollectiveContext;
 use super::error::impossible;
-use super::rank::CollectiveContext;
 use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use crate::selection::check_layout;
 use crate::staging::{area, area_of, part};
 use crate::transport::{
     ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
@@ -289,8 +290,8 @@ impl Sums<'_> {
         let transposition = Transposition::from_spec(spec);
         let terms_of_a = within(&transposition.block(Factor::A, a.block()).cols);
         let terms_of_b = within(&transposition.block(Factor::B, b.block()).rows);
-        let of_a = transposition.part(Factor::A, a).part(0..m, terms_of_a)?;
-        let of_b = transposition.part(Factor::B, b).part(terms_of_b, 0..n)?;
+        let of_a = transposition.view(Factor::A, a.view()).part(0..m, terms_of_a)?;
+        let of_b = transposition.view(Factor::B, b.view()).part(terms_of_b, 0..n)?;
         // Parts of rows and columns lie apart, whatever the line says of whole matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(SplitK::Ranges(1));

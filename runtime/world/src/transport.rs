@@ -18,8 +18,8 @@ pub(crate) use nccl::Communicators;
 use nccl::NcclTransport;
 use peers::PeerTransport;
 
+use super::collective::CollectiveContext;
 use super::error::panicked;
-use super::rank::CollectiveContext;
 use super::{Block, Factor};
 use crate::Result;
 use gemm_dsl::target::element::Element;

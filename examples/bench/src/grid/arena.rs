@@ -1,10 +1,10 @@
 //! The matrices of all products: parts of three arrays, which are made once.
 
-use super::shapes::GemmShape;
 use crate::cli::Failure;
 use crate::data;
 use crate::gpu::{BEHIND, Blas, Gpu, Product, Verifier, failed};
 use crate::products::{Products, turned};
+use crate::shapes::GemmShape;
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Accuracy, Arith};
 use gemm_oracle::product::Size;

@@ -1,9 +1,17 @@
 //! How long a sum takes, by a model: the bytes that a rank reads, what runs leave and travels, and launches.
 
-use super::table::PredictedTimes;
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
 use gemm_world::Machine;
+
+/// Seconds that were predicted, and the efficiency.
+#[derive(Clone, Copy, Debug)]
+pub struct PredictedTimes {
+    /// Of all ranks together.
+    pub time: f64,
+    /// The speed of each over that of one device.
+    pub efficiency: f64,
+}
 
 /// Seconds of a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,10 @@
 //! What a launch is told that does not meet a contract: the remedy leads to where it is met.
 
-use super::{
-    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Extent, MappedArray, Operand,
-    Region, Source,
-};
+use super::{Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, MappedArray, Region};
 use crate::Family;
-use crate::ir::{Elem, Expr, Geometry, KernelBuilder, TensorMap, TensorSwizzle, Ty};
+use crate::ir::{
+    Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Source, TensorMap, TensorSwizzle, Ty,
+};
 use crate::spec::SgemmSpec;
 
 const A: Operand = Operand::Input(0);

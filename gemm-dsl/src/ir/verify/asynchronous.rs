@@ -1,14 +1,14 @@
 //! The rules of asynchronous units: barriers in shared memory, tensor maps, matrix instructions of four warps.
 
 use super::{Verifier, VerifyResult, constant, require};
-use crate::ir::tensor_map::BoxRows;
+use crate::ir::box_rows::BoxRows;
 use crate::ir::{
     Access, Atomic, BufferId, BufferLayout, Descriptor, Elem, Mbarrier, MbarrierDecl, MbarrierOp,
     MbarrierRef, MemoryOrder, Operand, ParamKind, RegisterLimit, Space, Stmt, TensorCopy,
     TensorMap, Ty, Wgmma, WgmmaSync,
 };
+use crate::target::Format;
 use crate::target::arch::WARP;
-use crate::target::tensor_core::Format;
 
 /// The most barriers of a declaration: more fill no shared memory.
 const MOST_MBARRIERS: u64 = 4096;

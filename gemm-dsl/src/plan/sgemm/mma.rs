@@ -6,7 +6,7 @@ use super::operand::OperandPlan;
 use super::{Axis, Decided, decided, facts};
 use crate::ir::Mma;
 use crate::spec::{Arith, SgemmSpec};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 facts! {
     /// How the tensor cores of a warp multiply its tile.

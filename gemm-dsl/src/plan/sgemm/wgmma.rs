@@ -11,8 +11,8 @@ use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::plan::sgemm::waiting::BlockSize;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
+use crate::target::Format;
 use crate::target::arch::{LARGEST, WARP};
-use crate::target::tensor_core::Format;
 
 /// Threads of a warpgroup.
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;

@@ -1,6 +1,7 @@
 //! The library, loaded once per process.
 
 use super::NcclResult;
+use super::config::OLDEST;
 use super::functions::{Code, Functions, IN_PROGRESS, SUCCESS, UniqueId};
 use crate::WorldError;
 use gemm_runtime::internal::{Candidate, LibrarySpec, Places, SearchPlace, find_at, open, symbol};
@@ -24,9 +25,6 @@ static NCCL: LibrarySpec = LibrarySpec {
 fn is_nccl(name: &str) -> bool {
     name == "libnccl.so" || name.starts_with("libnccl.so.")
 }
-
-/// The oldest version that is taken, as NCCL numbers them: the first that aborts communicators in one group.
-pub const OLDEST: u32 = 22_200;
 
 /// NCCL. It is never unloaded, since it has threads of its own.
 pub struct Library {

@@ -1,42 +1,12 @@
 //! Schedules for products whose matrices are dealt out in some way.
 
-use super::Block;
-use super::check::{ScheduleFault, extents};
-use super::distribution::{Deal, Distribution};
+use super::check::extents;
+use super::distribution::Deal;
 use super::roles::{Roles, find};
-use super::schedule::{Distributions, Exchange, Factor, Move, Place, Schedule, Size, Step};
+use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use std::fmt;
+use super::{Block, Distribution, Factor, ScheduleFault, Strategy, VerifiedSchedule};
 use std::ops::Range;
-
-/// How a rank comes by what it needs of others.
-///
-/// Where ranks lack something of A and of B, B is gathered first, and A comes in parts; otherwise the one does of which
-/// something is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Strategy {
-    /// It gathers all of it, and then multiplies, at once.
-    Sequential,
-    /// It gathers all of it, and multiplies while it comes: first what it has with all terms, then the rest in so many parts, at
-    /// least 1, which begin behind what it has and go round.
-    Gather {
-        /// How many. There are fewer where there is less than that.
-        parts: usize,
-    },
-    /// It has room for two parts alone, one of which comes while the other is multiplied: each is what one other rank has, where
-    /// that has all terms, and the memory of the one before the last.
-    Rotate,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sequential => f.write_str("sequential"),
-            Self::Gather { parts } => write!(f, "gather in {parts}"),
-            Self::Rotate => f.write_str("rotate"),
-        }
-    }
-}
 
 /// Rows and columns of the largest tiles in use. Parts that have more than a few of them are cut at their multiples, so that no
 /// tile is cut in two.
@@ -62,7 +32,23 @@ struct Source {
     cuts: Vec<usize>,
 }
 
-pub(super) fn schedule(
+impl Schedule {
+    /// The schedule of a product for so many ranks.
+    ///
+    /// # Errors
+    /// [`ScheduleFault::Distribution`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
+    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Strategy::Gather`] in 0.
+    #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
+    pub fn new(
+        distributions: Distributions,
+        ranks: usize,
+        strategy: Strategy,
+    ) -> Result<VerifiedSchedule, ScheduleFault> {
+        schedule(distributions, ranks, strategy)?.verify()
+    }
+}
+
+fn schedule(
     distributions: Distributions,
     ranks: usize,
     strategy: Strategy,

@@ -2,7 +2,7 @@
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
-use crate::rank::CollectiveContext;
+use crate::collective::CollectiveContext;
 use crate::{Error, Result};
 use gemm_dsl::target::element::{Element, from_bytes, to_bytes};
 use gemm_runtime::internal::{Area, Areas, Backend};

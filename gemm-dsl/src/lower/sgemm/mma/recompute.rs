@@ -15,7 +15,7 @@ use crate::lower::sgemm::shared::mma_layout::WarpMma;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::lower::sgemm::shared::unrepresentable::{is_held_by_tf32, magnitude};
 use crate::plan::Edge;
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {

@@ -4,7 +4,7 @@
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::HandedOver;
 use super::loops::over;
-use super::split_k::SplitK;
+use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Elem, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
 use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
@@ -22,7 +22,7 @@ pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
     parts: Option<TileParts>,
-    split: Option<&SplitK>,
+    split: Option<&SplitKWorkspace>,
     sums: BlockSums,
     finish: &EpilogueExpression<'_>,
 ) {

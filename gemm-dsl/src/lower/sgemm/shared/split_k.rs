@@ -77,7 +77,7 @@ pub(crate) fn slots(
 }
 
 /// The sums of all blocks.
-pub(crate) struct SplitK {
+pub(crate) struct SplitKWorkspace {
     partials: BufferId,
     tickets: BufferId,
     is_last: Access,
@@ -100,7 +100,7 @@ struct TileShares {
     other: Box<dyn Fn(Expr) -> Expr>,
 }
 
-impl SplitK {
+impl SplitKWorkspace {
     /// Declares the arrays, behind the parameters of the product.
     pub(crate) fn declare(
         b: &mut KernelBuilder,

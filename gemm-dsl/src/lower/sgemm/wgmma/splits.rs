@@ -20,7 +20,7 @@ use crate::lower::sgemm::wgmma::row_scale;
 use crate::lower::sgemm::wgmma::row_scale::RowMax;
 use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
 const PADDED: i32 = 8;
