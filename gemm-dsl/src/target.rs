@@ -2,6 +2,7 @@
 
 pub mod arch;
 pub mod device;
+pub mod element;
 mod format;
 pub mod intrinsic;
 pub(crate) mod reserved;

@@ -6,31 +6,36 @@
 mod area;
 pub(crate) mod driver;
 pub(crate) mod gpu;
+#[cfg(feature = "sim")]
 pub(crate) mod simulator;
 pub mod tensor_map;
 
 pub use area::{Area, Areas};
+#[cfg(feature = "sim")]
+pub use simulator::StepCounters;
+/// Without the simulator nobody counts.
+#[cfg(not(feature = "sim"))]
+pub use std::convert::Infallible as StepCounters;
 
 use crate::error::Result;
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::{CachedKernel, KernelLoad};
-use crate::report::StepCounters;
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
 /// Memory, transfers and launches, in the order of the calls.
-pub trait Backend: Sized {
+pub trait Backend: Sized + 'static {
     /// Where elements lie.
-    type Address: Address;
+    type Address: Address + Send + Sync + 'static;
 
     /// Memory, given back when it is dropped.
-    type Allocation;
+    type Allocation: Send + Sync + 'static;
 
     /// What a kernel finds the arrays of a list by, given back when it is dropped.
-    type Pointers;
+    type Pointers: Send + Sync + 'static;
 
     /// The scratch memory, held while the launches of one program are made.
     type Workspace<'b>

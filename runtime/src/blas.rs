@@ -15,7 +15,7 @@ use crate::program::CachedProgram;
 use crate::report::LaunchReport;
 use crate::splits::SplitBuffers;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
-use crate::warm_up::{ahead, make};
+use crate::warm_up::{make, warm_up};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
 use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, SgemmSpec};
@@ -369,5 +369,5 @@ where
         let asked = CallFeatures { scaled: false, batch };
         tables.table(asked).line(&problem(shape, device), asked)
     });
-    ahead::<SgemmSpec>(device, lines.collect::<Result<Vec<_>>>()?)
+    warm_up::<SgemmSpec>(device, lines.collect::<Result<Vec<_>>>()?)
 }

@@ -1,10 +1,11 @@
 //! Arrays of which only a launch learns what their elements are.
 
+use crate::backend::Backend;
 use crate::backend::gpu::Gpu;
+#[cfg(feature = "sim")]
 use crate::backend::simulator::Simulator;
 use crate::device::On;
 use crate::error::Result;
-use crate::memory::Keeps;
 use crate::operand::{self, Input, LocatedOperand, Output};
 
 /// An input of any element, on whichever back end it lies.
@@ -13,6 +14,7 @@ pub trait Readable {
     fn on_gpu<'a>(&'a self, on: On<'a, Gpu>, argument: &str) -> Result<LocatedOperand<'a, Gpu>>;
 
     /// As [`operand::read`].
+    #[cfg(feature = "sim")]
     fn on_simulator<'a>(
         &'a self,
         on: On<'a, Simulator>,
@@ -27,6 +29,7 @@ pub trait Writable {
     -> Result<LocatedOperand<'a, Gpu>>;
 
     /// As [`operand::write`].
+    #[cfg(feature = "sim")]
     fn on_simulator<'a>(
         &'a mut self,
         on: On<'a, Simulator>,
@@ -46,6 +49,7 @@ impl<I: Input + ?Sized> Readable for &I {
         operand::read(on, *self, argument)
     }
 
+    #[cfg(feature = "sim")]
     fn on_simulator<'a>(
         &'a self,
         on: On<'a, Simulator>,
@@ -64,6 +68,7 @@ impl<O: Output + ?Sized> Writable for &mut O {
         operand::write(on, &mut **self, argument)
     }
 
+    #[cfg(feature = "sim")]
     fn on_simulator<'a>(
         &'a mut self,
         on: On<'a, Simulator>,
@@ -74,7 +79,7 @@ impl<O: Output + ?Sized> Writable for &mut O {
 }
 
 /// A back end on which arrays of any element are found.
-pub trait Finds: Keeps {
+pub trait Finds: Backend {
     /// As [`operand::read`].
     fn read_any<'a>(
         on: On<'a, Self>,
@@ -93,10 +98,10 @@ pub trait Finds: Keeps {
 impl Finds for Gpu {
     fn read_any<'a>(
         on: On<'a, Self>,
-        AnyInput(input): AnyInput<'a>,
+        input: AnyInput<'a>,
         argument: &str,
     ) -> Result<LocatedOperand<'a, Self>> {
-        input.on_gpu(on, argument)
+        input.0.on_gpu(on, argument)
     }
 
     fn write_any<'a>(
@@ -105,23 +110,5 @@ impl Finds for Gpu {
         argument: &str,
     ) -> Result<LocatedOperand<'a, Self>> {
         output.0.on_gpu(on, argument)
-    }
-}
-
-impl Finds for Simulator {
-    fn read_any<'a>(
-        on: On<'a, Self>,
-        AnyInput(input): AnyInput<'a>,
-        argument: &str,
-    ) -> Result<LocatedOperand<'a, Self>> {
-        input.on_simulator(on, argument)
-    }
-
-    fn write_any<'a>(
-        on: On<'a, Self>,
-        output: &'a mut AnyOutput<'_>,
-        argument: &str,
-    ) -> Result<LocatedOperand<'a, Self>> {
-        output.0.on_simulator(on, argument)
     }
 }

@@ -15,7 +15,7 @@ pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 use crate::device::Device;
 use crate::error::Result;
 use crate::program::CachedProgram;
-use crate::warm_up::ahead;
+use crate::warm_up::warm_up;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
@@ -166,7 +166,7 @@ impl<S: Family, E> Kernel<S, E> {
     /// # Errors
     /// [`Error::Ahead`](crate::Error::Ahead) with what compiling and loading failed with.
     pub fn warm(&self, device: &Device) -> Result<()> {
-        ahead::<S>(device, [self.spec_line()])
+        warm_up::<S>(device, [self.spec_line()])
     }
 
     fn program(&self) -> VerifiedProgram {

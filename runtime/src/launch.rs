@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod tests;
 
+use crate::backend::StepCounters;
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
 use crate::program::CachedProgram;
-use crate::report::{LaunchReport, LoadTimes, StepCounters};
+use crate::report::{LaunchReport, LoadTimes};
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
 use gemm_dsl::ir::program::{

@@ -4,7 +4,6 @@ use crate::backend::{ArrayList, Backend, Place};
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::kernel_arg::Address;
-use crate::memory::Keeps;
 use crate::operand::{
     self, Exclusive, Input, ListArrays, LocatedOperand, Output, Shared, input, output,
 };
@@ -12,7 +11,7 @@ use crate::shape::{Batch, Shape};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::contract::{Region, united};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -210,7 +209,7 @@ fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64
 }
 
 /// The list of what lies there.
-fn list<T: Element, B: Keeps>(
+fn list<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
     shape: Shape,
@@ -226,7 +225,7 @@ fn list<T: Element, B: Keeps>(
 }
 
 /// As [`list`], of what will be written: matrices of which no two share elements.
-fn written<T: Element, B: Keeps>(
+fn written<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
     shape: Shape,

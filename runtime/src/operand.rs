@@ -5,11 +5,11 @@ use crate::buffer::{Buffer, BufferView, BufferViewMut, ELEMENTS};
 use crate::device::{Device, On};
 use crate::error::{Error, Owner, Result};
 use crate::kernel_arg::Address;
-use crate::memory::{Keeps, Lists};
 use crate::shape::Shape;
 use crate::splits::SplitBuffers;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
+use std::any::Any;
 use std::ops::Range;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
@@ -131,14 +131,14 @@ pub(crate) use output;
 
 /// The arrays of a list of matrices, on the device whose memory they are.
 pub struct ListArrays {
-    // Dropped before the device it is memory of.
-    lists: Lists,
+    // An `ArrayList` of the device's back end, dropped before the device.
+    list: Box<dyn Any + Send + Sync>,
     device: Device,
 }
 
 impl ListArrays {
-    pub fn new<B: Keeps>(on: On<'_, B>, list: ArrayList<B>) -> Self {
-        Self { lists: B::keep_list(list), device: on.device.clone() }
+    pub fn new<B: Backend>(on: On<'_, B>, list: ArrayList<B>) -> Self {
+        Self { list: Box::new(list), device: on.device.clone() }
     }
 }
 
@@ -263,7 +263,7 @@ impl<B: Backend> LocatedOperand<'_, B> {
 
 /// Checks that an input lives on the device, and has the device's stream wait for work on it that
 /// `cudarc` knows of.
-pub fn read<'a, B: Keeps, I: Input + ?Sized>(
+pub fn read<'a, B: Backend, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
     argument: &str,
@@ -273,7 +273,7 @@ pub fn read<'a, B: Keeps, I: Input + ?Sized>(
 }
 
 /// As [`read`], of an input's elements and its shape.
-pub fn resolve<'a, T: Element, B: Keeps>(
+pub fn resolve<'a, T: Element, B: Backend>(
     on: On<'a, B>,
     elements: Shared<'a, T>,
     shape: Option<Shape>,
@@ -300,7 +300,7 @@ pub fn resolve<'a, T: Element, B: Keeps>(
 }
 
 /// As [`read`], of an output.
-pub fn write<'a, B: Keeps, O: Output + ?Sized>(
+pub fn write<'a, B: Backend, O: Output + ?Sized>(
     on: On<'a, B>,
     output: &'a mut O,
     argument: &str,
@@ -328,18 +328,18 @@ pub fn write<'a, B: Keeps, O: Output + ?Sized>(
 }
 
 /// The arrays of a list of the device.
-fn listed<'a, B: Keeps>(
+fn listed<'a, B: Backend>(
     on: On<'_, B>,
     arrays: &'a ListArrays,
     argument: &str,
 ) -> Result<&'a ArrayList<B>> {
     let owner = &arrays.device;
-    let ours = if owner.is_same(on.device) { B::kept_list(&arrays.lists) } else { None };
+    let ours = if owner.is_same(on.device) { arrays.list.downcast_ref() } else { None };
     ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))
 }
 
 /// The address of a view of a buffer of the device.
-fn view_of<T: Element, B: Keeps>(
+fn view_of<T: Element, B: Backend>(
     on: On<'_, B>,
     view: &BufferView<'_, T>,
     argument: &str,

@@ -1,10 +1,10 @@
 //! What a launch tells of itself.
 
+use crate::backend::StepCounters;
 use crate::compile::Resources;
 use crate::program::{CachedKernel, CachedProgram, KernelLoad};
 use gemm_dsl::ir::Variant;
 use gemm_dsl::ir::program::{ExecutedLaunch, Execution};
-use gemm_sim::{Counters, Profile, SassCounters};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,25 +35,11 @@ impl LoadTimes {
     }
 }
 
-/// What the simulator has counted of a kernel.
-#[derive(Clone, Copy)]
-pub struct StepCounters {
-    counters: Counters,
-    /// As the machine code does it, if that was asked for.
-    compiled: Option<SassCounters>,
-}
-
-impl StepCounters {
-    pub(crate) fn from_profile(profile: &Profile) -> Self {
-        Self { counters: profile.total, compiled: profile.compiled }
-    }
-}
-
 /// One kernel launch of a [`LaunchReport`] program.
 #[derive(Clone, Copy)]
 pub struct StepReport<'a> {
     program: &'a CachedProgram,
-    launch: &'a ExecutedLaunch<Option<Box<StepCounters>>>,
+    pub(crate) launch: &'a ExecutedLaunch<Option<Box<StepCounters>>>,
 }
 
 impl LaunchReport {
@@ -110,12 +96,6 @@ impl LaunchReport {
     pub fn main_step(&self) -> Option<StepReport<'_>> {
         self.steps().find(StepReport::is_main)
     }
-
-    /// What the simulator counted of the [main step](Self::main_step); none on a GPU. What all of them did say the
-    /// [steps](Self::steps).
-    pub fn counters(&self) -> Option<&Counters> {
-        self.main_step()?.counters()
-    }
 }
 
 impl<'a> StepReport<'a> {
@@ -142,21 +122,6 @@ impl<'a> StepReport<'a> {
     /// As [`LaunchReport::resources`], of this kernel.
     pub fn resources(&self) -> Option<Resources> {
         self.cached_kernel().resources()
-    }
-
-    /// What the simulator counted; none on a GPU.
-    pub fn counters(&self) -> Option<&'a Counters> {
-        Some(&self.step_counters()?.counters)
-    }
-
-    /// What the machine code was charged with, as predicted; none but of a device that counts that too
-    /// ([`Simulation::compiled`](crate::Simulation::compiled)).
-    pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
-        self.step_counters()?.compiled.as_ref()
-    }
-
-    fn step_counters(&self) -> Option<&'a StepCounters> {
-        self.launch.report.as_ref()?.as_deref()
     }
 
     fn cached_kernel(&self) -> &'a CachedKernel {

@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::dyn_array::Readable;
 use crate::error::{Error, Result};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::fmt;
 
 /// The segments that an array is cut into, by offsets on a device: segment `i` goes from offset `i` up to offset

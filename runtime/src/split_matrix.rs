@@ -5,7 +5,6 @@ use crate::buffer::Buffer;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::{BoundArray, launch};
-use crate::memory::Keeps;
 use crate::operand::{self, Input, LocatedOperand, Shared, sealed, write};
 use crate::program::CachedProgram;
 use crate::shape::Shape;
@@ -206,7 +205,7 @@ const NAME: &str = "planes";
 
 impl SplitBuffers {
     /// What a launch on a device needs of them.
-    pub(crate) fn read<'a, B: Keeps>(
+    pub(crate) fn read<'a, B: Backend>(
         &'a self,
         on: On<'a, B>,
     ) -> Result<Vec<LocatedOperand<'a, B>>> {

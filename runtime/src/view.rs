@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
 use crate::shape::{Batch, Shape, extent};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::ops::Range;
 

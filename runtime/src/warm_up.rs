@@ -21,7 +21,7 @@ use std::thread::{self, Builder};
 ///
 /// # Errors
 /// [`Error::Ahead`] for the first line that fails, when all others are made.
-pub(crate) fn ahead<'l, S: Family>(
+pub(crate) fn warm_up<'l, S: Family>(
     device: &Device,
     lines: impl IntoIterator<Item = &'l str>,
 ) -> Result<()> {
@@ -34,7 +34,7 @@ pub(crate) fn ahead<'l, S: Family>(
 /// Makes all kernels of the programs of these lines.
 ///
 /// # Errors
-/// As [`ahead`].
+/// As [`warm_up`].
 pub(crate) fn make(
     device: &Device,
     lines: &[&str],

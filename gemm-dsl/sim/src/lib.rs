@@ -57,7 +57,7 @@ pub mod tensor_core;
 mod tests;
 mod trace;
 
-pub use buffer::{Buffer, BufferArg, Element, from_bytes, to_bytes};
+pub use buffer::{Buffer, BufferArg};
 pub use cost::pattern::{Kind, Pattern, Price};
 pub use counters::quantity::{Quantity, SassCounters};
 pub use counters::{Counters, Profile};

@@ -40,14 +40,15 @@ mod values;
 mod wavefronts;
 
 use super::{
-    Buffer, BufferArg, Counters, Element, Fault, FaultKind, Options, SimError, UnfinishedWarp,
-    launch, launch_with,
+    Buffer, BufferArg, Counters, Fault, FaultKind, Options, SimError, UnfinishedWarp, launch,
+    launch_with,
 };
 use gemm_dsl::ir::contract::{ContractError, Need, Subject};
 use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
     Operand, Scope, Special, VerifiedKernel,
 };
+use gemm_dsl::target::element::Element;
 
 /// A kernel with one input `in` and one output `out` of given lengths.
 struct Bench {

@@ -3,7 +3,7 @@
 use super::Backend;
 use crate::error::Result;
 use crate::kernel_arg::Address;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
 /// Where a block of a matrix lies in the memory of a device: rows of consecutive elements.

@@ -14,16 +14,16 @@ pub(crate) use scratch::Workspace;
 
 use super::driver::failed;
 use super::{Area, Areas, Backend, Borrowed};
+use crate::backend::StepCounters;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
 use crate::program::{CachedKernel, KernelLoad};
-use crate::report::StepCounters;
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 

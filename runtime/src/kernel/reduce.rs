@@ -22,7 +22,7 @@ use crate::segments::{Offset, Segments};
 pub use fold::{ReduceArrays, fold};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::ReduceSpec;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 pub use lists::sealed;
 pub use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;

@@ -4,7 +4,7 @@ use super::Kernel;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::program::CachedProgram;
-use crate::warm_up::ahead;
+use crate::warm_up::warm_up;
 use gemm_dsl::Plan;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{EpilogueArg, ReduceSpec, SgemmSpec};
@@ -191,7 +191,7 @@ impl<S: TableFamily, E> Table<S, E> {
     ) -> Result<()> {
         let read = self.read();
         let lines = problems.map(|problem| read.line_for(&problem)).collect::<Result<Vec<_>>>()?;
-        ahead::<S>(device, lines)
+        warm_up::<S>(device, lines)
     }
 
     /// The kernel for a problem.

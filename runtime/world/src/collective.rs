@@ -4,7 +4,7 @@ use super::error::{LossReason, WorldError};
 use crate::channel::{Channel, RankLoss, Tag, held};
 use crate::consensus;
 use crate::{Error, Result};
-use gemm_sim::{Element, from_bytes};
+use gemm_dsl::target::element::{Element, from_bytes};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

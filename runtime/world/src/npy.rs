@@ -3,7 +3,7 @@
 use super::{Block, Distribution, NpyFault, Rank, Sharded, Split, WorldError};
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
-use gemm_sim::{Element, from_bytes};
+use gemm_dsl::target::element::{Element, from_bytes};
 use npyz::{NpyHeader, Order};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

@@ -8,17 +8,16 @@ use crate::transport::{
 };
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
+use gemm_dsl::target::element::Element;
 use gemm_runtime::Buffer;
 use gemm_runtime::Device;
 use gemm_runtime::internal as operand;
 use gemm_runtime::internal::Areas;
 use gemm_runtime::internal::Gpu;
-use gemm_runtime::internal::Keeps;
 use gemm_runtime::internal::LocatedOperand;
 use gemm_runtime::internal::On;
 use gemm_runtime::internal::Simulator;
 use gemm_runtime::internal::{AnyInput, AnyOutput, Readable, Writable};
-use gemm_sim::Element;
 
 /// Partials of one part of a fold, whatever their elements are.
 pub(crate) trait Partials {
@@ -136,7 +135,7 @@ struct PartialsExchange<'s, T: Element> {
 }
 
 impl<T: Element> TransportWork for PartialsExchange<'_, T> {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
+    fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let Self { partials, own, has, needed, then } = self;
         let factor = Factor::A;
         let from = area::<B>(&partials.own, &has[own])?;

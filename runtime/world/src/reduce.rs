@@ -10,12 +10,12 @@ use crate::reduction_plan::{CachedReduction, PartialsPlan, ReductionPlan};
 use crate::{Error, Result};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::target::element::Element;
 use gemm_runtime::ReduceKernel;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
 use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
 use gemm_runtime::{Elements, InputsFor, ResultsFor};
-use gemm_sim::Element;
 use std::sync::Arc;
 
 /// What may be given for the inputs `T` of a reduction on all ranks: a reference to a [`Sharded`], or a tuple of two to four

@@ -3,12 +3,12 @@
 use super::error::{impossible, numbered};
 use super::{Block, Distribution, Rank, WorldError};
 use crate::{Error, Result};
+use gemm_dsl::target::element::{Element, to_bytes};
 use gemm_runtime::Matrix;
 use gemm_runtime::internal::Shape;
 use gemm_runtime::internal::{Exclusive, Shared, operand};
 use gemm_runtime::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 use gemm_runtime::{Input, InputOf, Output, OutputOf};
-use gemm_sim::{Element, to_bytes};
 
 /// One rank's part of a matrix that is dealt out to the ranks of a world, or of an array, which is a matrix of one row.
 /// What the others have it does not know, only which [`Block`] each has.

@@ -14,7 +14,7 @@ use crate::transposition::Transposition;
 use crate::{Error, Result};
 use gemm_dsl::spec::{Arith, SgemmSpec, SplitK};
 use gemm_runtime::Buffer;
-use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::Backend;
 use gemm_runtime::internal::On;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{Area, Areas, Either};
@@ -183,11 +183,11 @@ struct Rows<'b> {
 }
 
 impl Rows<'_> {
-    fn copy<B: Keeps + Areas>(&self, backend: &B, to: &Self) -> Result<()> {
+    fn copy<B: Areas>(&self, backend: &B, to: &Self) -> Result<()> {
         Ok(backend.copy_area(&self.area()?, &to.area()?)?)
     }
 
-    fn area<B: Keeps>(&self) -> Result<Area<B>> {
+    fn area<B: Backend>(&self) -> Result<Area<B>> {
         area_of(self.buffer, self.rows, self.cols, self.pitch)
     }
 }
@@ -323,7 +323,7 @@ impl SumsExchange<'_> {
 }
 
 impl TransportWork for SumsExchange<'_> {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
+    fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let Self { sums, own, owners, blocks, sent, got } = self;
         let (factor, n) = (Factor::A, sums.n);
         let held = Block::new(sums.mine.start * sums.m..sums.mine.end * sums.m, 0..n);

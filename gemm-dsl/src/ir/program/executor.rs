@@ -4,7 +4,8 @@
 use super::bind::{BindError, PackedLayout, ProgramArrays, ProgramValues};
 use super::{KernelId, Launch, Slot, Temp, VerifiedProgram};
 use crate::ir::contract::{
-    Arguments, ArrayPlace, BoundArray, Call, ContractError, MappedArray, Parameter, Region,
+    Arguments, ArrayParameter, ArrayPlace, BoundArray, Call, ContractError, MappedArray, Parameter,
+    Region,
 };
 use crate::ir::{Elem, HostError, Operand, TensorMap, Ty};
 
@@ -249,23 +250,26 @@ impl<B: ProgramBackend> Executor<'_, B> {
         for (param, bits) in params.iter().zip(&call.scalars) {
             arguments.push(match param {
                 Parameter::Scalar { ty, .. } => KernelArgument::Scalar(*ty, *bits),
-                Parameter::Array(parameter) => {
-                    let array = array(slot_of(launch, parameter.operand));
-                    match &parameter.map {
-                        None => KernelArgument::Array(array),
-                        Some(map) => {
-                            let mapped = maps.next();
-                            let mapped = mapped.unwrap_or_else(|| {
-                                unreachable!("Contract::bind: a call has each tensor map, in order")
-                            });
-                            KernelArgument::TensorMap { array, elem: parameter.elem, map, mapped }
-                        }
-                    }
+                Parameter::Array(param) => {
+                    array_argument(param, array(slot_of(launch, param.operand)), &mut maps)
                 }
             });
         }
         backend.launch(&KernelLaunch { kernel, grid: call.grid, is_main, arguments })
     }
+}
+
+/// The argument of a parameter that is an array, or its tensor map, which is the next one of a call.
+fn array_argument<'a, A>(
+    param: &'a ArrayParameter,
+    array: &'a A,
+    maps: &mut impl Iterator<Item = &'a MappedArray>,
+) -> KernelArgument<'a, A> {
+    let Some(map) = &param.map else { return KernelArgument::Array(array) };
+    let Some(mapped) = maps.next() else {
+        unreachable!("Contract::bind: a call has each tensor map, in order")
+    };
+    KernelArgument::TensorMap { array, elem: param.elem, map, mapped }
 }
 
 /// The array that a launch binds to an operand of its kernels.

@@ -8,7 +8,7 @@ use crate::kernel_arg::Address;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
 /// An address in GPU memory.

@@ -1,6 +1,6 @@
 //! What the type of a reduction lists.
 
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use half::{bf16, f16};
 
 /// The elements of the inputs of a reduction, or of its results, as [`ReduceKernel`](crate::ReduceKernel) lists them:

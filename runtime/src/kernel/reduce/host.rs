@@ -13,7 +13,7 @@ use crate::program::CachedProgram;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::sync::Arc;
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
@@ -52,7 +52,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         }
         let arrays = upload::<T>(device, inputs)?;
         let arrays: Vec<&Buffer<T::One>> = arrays.iter().collect();
-        let results = folded::<R>(device, &program, &erased(&arrays), 1)?;
+        let results = folded::<R>(device, &program, &any_inputs(&arrays), 1)?;
         R::first(&results).ok_or_else(|| Error::Internal("one element became none".to_owned()))
     }
 
@@ -112,7 +112,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             .collect::<Result<_>>()?;
         let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
         // `count` has checked that it is an extent of an array.
-        folded::<R>(device, &program, &erased(&views), results as usize)
+        folded::<R>(device, &program, &any_inputs(&views), results as usize)
     }
 }
 
@@ -145,7 +145,7 @@ fn upload_all<E: Element>(device: &Device, slices: &[&[E]]) -> Result<Vec<Buffer
     slices.iter().map(|slice| device.upload_of(slice)).collect()
 }
 
-fn erased<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
+fn any_inputs<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
     inputs.iter().map(|input| AnyInput(input)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 
 /// What may be given for the inputs `T` of a reduction: a reference to an array of `T`, or a tuple of two to four of
 /// them for a tuple.

@@ -210,34 +210,44 @@ where
         // Nor does what lies beside no product need a shape that fits.
         let fits = !c.is_empty_list();
         let lies = |operand| program.by_column(operand);
-        let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?.for_each_of(products)?;
-        let b = bind(in_b.name, &b, k, n, lies(Operand::Input(1)), fits)?.for_each_of(products)?;
-        let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?.for_each_of(products)?;
-
+        let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?;
+        let b = bind(in_b.name, &b, k, n, lies(Operand::Input(1)), fits)?;
+        let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?;
+        let (a, b) = (a.for_each_of(products)?, b.for_each_of(products)?);
+        let are_shared = [a.is_shared(), b.is_shared()];
+        let mut arrays = vec![(Operand::Input(0), a), (Operand::Input(1), b)];
+        // They record when they are dropped that they were used: not before the launch.
+        let mut used = Vec::with_capacity(beside.arrays.len());
+        let names = operands::arrays(&program.operands);
+        for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
+            used.push((of, operand, resolve(on, elements, shape, &of.name)?));
+        }
+        for (of, operand, array) in &used {
+            arrays.push((*operand, bind_beside(of, array, m, n, products, fits)?));
+        }
+        arrays.push((Operand::Output(0), c.for_each_of(products)?));
+        for (factor, splits, read) in &read_splits {
+            arrays.extend(splits.bind(*factor, read));
+        }
         let mut extents = vec![(Extent::M, m.value), (Extent::N, n.value), (Extent::K, k.value)];
         extents.extend(products.map(|products| (Extent::BATCH, products as u64)));
-        for (extent, matrix) in [(Extent::BATCH_A, &a), (Extent::BATCH_B, &b)] {
-            let distinct = |products: usize| if matrix.is_shared() { products.min(1) } else { products };
-            let distinct = products.filter(|_| has(extent)).map(distinct);
-            extents.extend(distinct.map(|count| (extent, count as u64)));
-        }
+        extents.extend(distinct_matrices(products, are_shared).filter(|(extent, _)| has(*extent)));
         extents.extend(has(Extent::SMS).then(|| (Extent::SMS, u64::from(device.target().sms))));
         let numbers = operands::numbers(&program.operands).zip(&beside.numbers);
         let numbers = numbers.map(|(of, number)| (&*of.name, u64::from(number.to_bits())));
         let values = program.program.bind(&extents, &numbers.collect::<Vec<_>>())?;
-
-        let mut arrays = vec![(Operand::Input(0), a), (Operand::Input(1), b), (Operand::Output(0), c)];
-        // They record when they are dropped that they were used: not before the launch.
-        let mut used = Vec::with_capacity(beside.arrays.len());
-        for ((operand, _), (elements, shape)) in operands::arrays(&program.operands).zip(beside.arrays) {
-            used.push(resolve(on, elements, shape, &operand.name)?);
-        }
-        for ((of, operand), array) in operands::arrays(&program.operands).zip(&used) {
-            arrays.push((operand, bind_beside(of, array, m, n, products, fits)?));
-        }
-        for (factor, splits, read) in &read_splits {
-            arrays.extend(splits.bind(*factor, read));
-        }
         launch(on, &program, &values, &arrays)
+    })
+}
+
+/// The numbers of distinct A and of distinct B in a batch: one of a matrix that all products share.
+fn distinct_matrices(
+    products: Option<usize>,
+    are_shared: [bool; 2],
+) -> impl Iterator<Item = (Extent, u64)> {
+    let of = [Extent::BATCH_A, Extent::BATCH_B].into_iter().zip(are_shared);
+    of.filter_map(move |(extent, is_shared)| {
+        let products = products? as u64;
+        Some((extent, if is_shared { products.min(1) } else { products }))
     })
 }

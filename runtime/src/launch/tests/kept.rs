@@ -2,6 +2,7 @@
 
 use super::programs::fold;
 use crate::Device;
+use crate::backend::StepCounters;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::{Backend, Place};
 use crate::device::On;
@@ -9,13 +10,12 @@ use crate::error::{Error, Result};
 use crate::kernel_arg::KernelArg;
 use crate::launch::{BoundArray, launch};
 use crate::program::CachedKernel;
-use crate::report::StepCounters;
 use crate::shape::Shape;
 use gemm_dsl::Plan;
 use gemm_dsl::ir::program::TempFill;
 use gemm_dsl::ir::{Elem, Extent, Operand, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 

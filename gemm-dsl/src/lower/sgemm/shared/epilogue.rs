@@ -7,7 +7,7 @@ use super::loops::over;
 use super::split_k::SplitKWorkspace;
 use crate::ir::{Access, BufferId, BufferLayout, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
-use crate::lower::sgemm::shared::epilogue_args::{ArgLine, Element, EpilogueArgs};
+use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
@@ -283,22 +283,30 @@ impl Outputs<'_> {
     /// One output.
     fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
-        let held = row.operands.rest(b, Element { row: &row.row, col: &col }, n, false);
-        let value =
-            self.finish.value(sums.each[j].clone(), Element { row: &row.row, col: &col }, &held, 0);
+        let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
+        let value = self.finish.value(
+            sums.each[j].clone(),
+            ElementOfC { row: &row.row, col: &col },
+            &held,
+            0,
+        );
         b.store(self.block.problem.c().at(row.row.clone(), col), value);
     }
 
     /// A vector of adjacent outputs of a row.
     fn whole(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
-        let held =
-            row.operands.rest(b, Element { row: &row.row, col: &sums.col }, sums.n.clone(), true);
+        let held = row.operands.rest(
+            b,
+            ElementOfC { row: &row.row, col: &sums.col },
+            sums.n.clone(),
+            true,
+        );
         let values = match &sums.whole {
             Some(whole) if self.finish.is_identity() => whole.clone(),
             _ => {
                 let value = |j: usize| {
                     let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
-                    self.finish.value(sum, Element { row: &row.row, col: &col }, &held, j)
+                    self.finish.value(sum, ElementOfC { row: &row.row, col: &col }, &held, j)
                 };
                 Expr::Pack((0..sums.each.len()).map(value).collect())
             }

@@ -151,7 +151,7 @@ impl EpilogueArgs {
     pub(crate) fn rest(
         &self,
         b: &mut KernelBuilder,
-        at: Element<'_>,
+        at: ElementOfC<'_>,
         n: Expr,
         vector: bool,
     ) -> LoadedArgs {
@@ -183,7 +183,7 @@ impl EpilogueArgs {
 
 /// An element of C, by its row and its column.
 #[derive(Clone, Copy)]
-pub(crate) struct Element<'e> {
+pub(crate) struct ElementOfC<'e> {
     pub row: &'e Expr,
     pub col: &'e Expr,
 }
