@@ -80,7 +80,6 @@ mod tests {
     use super::*;
     use crate::staging::area;
     use crate::{Block, Factor, Rank, World};
-    use gemm_runtime::internal::Backend;
     use gemm_runtime::internal::On;
     use gemm_runtime::{Buffer, Device};
 
