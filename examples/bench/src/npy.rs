@@ -186,7 +186,7 @@ mod tests {
     fn notices_a_file_that_is_cut_off_or_too_long() {
         let file = vector(&[1.0_f32, 2.0]);
         let whole = std::fs::read(file.path()).expect("the file");
-        for len in [0, 3, 20, whole.len() - 1] {
+        for len in [0, 3, 7, 20, whole.len() - 1] {
             std::fs::write(file.path(), &whole[..len]).expect("a file that can be written");
             let message = vector_error(&file);
             assert!(message.contains("truncated"), "{len}: {message}");

@@ -179,13 +179,13 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
     /// one that shares them out (`lanes: k`, `partials`, `slices`) are dealt out otherwise.
     ///
     /// # Errors
-    /// * [`WorldError::Mismatch`] on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
+    /// * [`WorldError::Mismatch`](super::WorldError::Mismatch) on every rank where they are at odds over the kernel, the layouts, the way, the numbers among the
     ///   operands, the memory or the machine.
-    /// * [`WorldError::Schedule`] where the layouts are not those of one product on so many ranks, or no way fits in memory.
-    /// * [`WorldError::Impossible`] for a kernel that takes A and B otherwise than [`layout`](Self::layout) says.
-    /// * [`WorldError::Divided`] for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`] for one
+    /// * [`WorldError::Schedule`](super::WorldError::Schedule) where the layouts are not those of one product on so many ranks, or no way fits in memory.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for a kernel that takes A and B otherwise than [`layout`](Self::layout) says.
+    /// * [`WorldError::Divided`](super::WorldError::Divided) for a kernel whose bits depend on how a product is divided, and [`WorldError::Unpitched`](super::WorldError::Unpitched) for one
     ///   whose bits depend on whether it is `pitched`, and would have to be on some rank.
-    /// * [`WorldError::RankLost`]; what a launch of a part fails with, which other ranks are told.
+    /// * [`WorldError::RankLost`](super::WorldError::RankLost); what a launch of a part fails with, which other ranks are told.
     pub fn launch(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<ShardedLaunch> {
         let Self { what, rank, given, strategy, lies } = self;
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {

@@ -55,7 +55,7 @@ struct SplitSource<'k> {
 
 impl<'k, E: Operands> Kernels<'k, E> {
     /// The kernels of a spec. Where one number can change how all sums are made all ranks are asked for theirs: where they are to be
-    /// asked late ([`asks_late`]) before the first product; else now, or, if exchanges may be under way meanwhile, by
+    /// asked late ([`Selection::asks_late`](crate::selection::Selection)) before the first product; else now, or, if exchanges may be under way meanwhile, by
     /// [`ask`](Self::ask).
     pub(crate) fn new(
         rank: &mut Rank,

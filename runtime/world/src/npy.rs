@@ -13,6 +13,9 @@ use std::path::Path;
 /// First bytes of every `.npy` file.
 const MAGIC: &[u8] = b"\x93NUMPY";
 
+/// Bytes of these and of the version behind them.
+const VERSION_END: u64 = MAGIC.len() as u64 + 2;
+
 /// Element types of files, with their descriptors and names in NumPy.
 const TYPES: [(Elem, &str, &str); 9] = [
     (Elem::F64, "'<f8'", "float64"),
@@ -46,11 +49,14 @@ impl<T: Element> NpyFile<T> {
     /// or ends too early.
     pub fn open(path: &Path) -> Result<Self, NpyFault> {
         let mut file = File::open(path)?;
-        let mut magic = Vec::new();
-        (&mut file).take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        let mut first = Vec::new();
+        (&mut file).take(VERSION_END).read_to_end(&mut first)?;
         // A file that ends early is one only if it starts like one.
-        if !MAGIC.starts_with(&magic) {
+        if first.iter().zip(MAGIC).any(|(byte, magic)| byte != magic) {
             return Err(NpyFault::Format("it does not start as one does".to_owned()));
+        }
+        if (first.len() as u64) < VERSION_END {
+            return Err(NpyFault::Truncated);
         }
         file.rewind()?;
         let header = NpyHeader::from_reader(&mut file)?;

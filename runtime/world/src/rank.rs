@@ -85,7 +85,7 @@ impl Rank {
     /// Waits until all ranks have come to the same call, and for the work of this rank's device.
     ///
     /// # Errors
-    /// [`WorldError::RankLost`]; what the work of the device failed with.
+    /// [`WorldError::RankLost`](super::WorldError::RankLost); what the work of the device failed with.
     pub fn barrier(&mut self) -> Result<()> {
         self.device.synchronize()?;
         let collective = self.collective("waiting for all ranks");
