@@ -17,13 +17,14 @@ use gemm_bench::gpu::{BEHIND, Blas, Gpu, Product, Timer, Verifier, Work, capture
 use gemm_bench::grid::arena::elements;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
-use gemm_bench::grid::shapes::GemmShape;
 use gemm_bench::products::Products;
+use gemm_bench::shapes::GemmShape;
 use gemm_bench::table::{Table, number, text, time};
+use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::{GemmLayout, SgemmSpec};
 use gemm_oracle::product::Size;
 use gemm_runtime::{
-    AsMatrix, Device, Error, MatrixMut, MatrixRef, PreparedMatrix, SgemmKernel, SpecErrors,
+    AsMatrix, Device, Error, MatrixMut, MatrixRef, SgemmKernel, SpecErrors, SplitMatrix,
 };
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -59,10 +60,13 @@ impl PreparedOptions {
         }
         let spec = |line: &String| {
             let named = |reason: String| Failure::Usage(format!("--line \"{line}\": {reason}"));
-            let spec = line.parse().map_err(|faults: SpecErrors| named(faults.to_string()))?;
-            let given = SgemmSpec::program_with_splits(&spec, [true, true]);
-            match given.map_err(|faults| named(faults.to_string()))? {
-                Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => Ok(spec),
+            let failed = |faults: SpecErrors| named(faults.to_string());
+            let plan: SgemmPlan = line.parse().map_err(failed)?;
+            let spec = plan.spec();
+            match plan.program_with_splits([true, true]).map_err(failed)? {
+                Some(_) if spec.operands().is_empty() && spec.layout == GemmLayout::Nn => {
+                    Ok(spec.clone())
+                }
                 Some(_) => Err(named("it takes operands, or has a layout".to_owned())),
                 None => Err(named("it multiplies no planes. Add `mma: wgmma`".to_owned())),
             }
@@ -178,7 +182,7 @@ impl PreparedBench<'_> {
         let (in_a, in_b) = (&MatrixRef::new(a, m, k)?, &MatrixRef::new(b, k, n)?);
         let weights = &device.prepare(spec.arith, in_b)?;
         let turned = device.prepare(spec.arith, &in_a.t())?;
-        let given: &PreparedMatrix<'_> = &turned.t();
+        let given: &SplitMatrix<'_> = &turned.t();
         let each = |c: &mut CudaSlice<f32>| launch(device, kernel, in_a, in_b, c, [m, n]);
         let of_b = |c: &mut CudaSlice<f32>| launch(device, kernel, in_a, weights, c, [m, n]);
         let of_both = |c: &mut CudaSlice<f32>| launch(device, kernel, given, weights, c, [m, n]);

@@ -17,7 +17,7 @@ use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use gemm_dsl::stages;
 use gemm_oracle::product::Size;
 use gemm_runtime::spec::{DataType, Over};
-use gemm_runtime::{Device, Launched};
+use gemm_runtime::{Device, LaunchReport};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -122,7 +122,7 @@ fn reduce(
     spec: gemm_runtime::ReduceSpec,
     rows: usize,
     cols: usize,
-) -> Result<Launched, Failure> {
+) -> Result<LaunchReport, Failure> {
     let elements = data::elements(&[rows, cols])?;
     let size = match spec.over {
         Over::All | Over::Segments => (1, elements, 1),
@@ -142,7 +142,7 @@ fn told(
     index: u32,
     stage: &'static str,
     shape: &str,
-    launched: &Launched,
+    launched: &LaunchReport,
 ) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     for step in launched.steps() {

@@ -13,11 +13,10 @@ mod types;
 mod wrap;
 
 use crate::ir::{Kernel, Stmt, VerifiedKernel};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 use std::ptr;
-use std::sync::LazyLock;
 
 /// The text of a kernel, and where its statements stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,29 +71,6 @@ pub fn statement(kernel: &VerifiedKernel, statement: &Stmt) -> String {
     let tells = ["#pragma", helper::asynchronous::KEEP];
     let line = out.text.lines().find(|l| !tells.iter().any(|t| l.trim_start().starts_with(t)));
     line.unwrap_or_default().trim().to_owned()
-}
-
-/// Whether texts have this name for something of their own: a function, a type, CUDA's coordinates. No
-/// kernel may declare it.
-pub(crate) fn takes(name: &str) -> bool {
-    /// CUDA's own, and what a text declares or calls wherever it needs it.
-    const OWN: [&str; 13] = [
-        "blockDim",
-        "blockIdx",
-        "gridDim",
-        "threadIdx",
-        "warpSize",
-        "dim3",
-        "float2",
-        "float3",
-        "main",
-        "fmaxf",
-        "fminf",
-        expr::MIN,
-        prelude::SHARED,
-    ];
-    static HELPERS: LazyLock<BTreeSet<String>> = LazyLock::new(helper::names);
-    OWN.contains(&name) || name.contains("__") || HELPERS.contains(name)
 }
 
 /// The columns that a line may fill before it is broken.

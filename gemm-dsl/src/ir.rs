@@ -83,12 +83,12 @@
 //! **Matrix instructions.** A [`Stmt::Mma`] is executed by whole warps of 32 lanes, converged. Which elements of
 //! A, B and D a lane holds say [`Mma::place_of_a`], [`Mma::place_of_b`] and [`Mma::place_of_d`]. All operands are
 //! read before D is written. How it sums is no IEEE arithmetic and depends on the architecture:
-//! [`Rules::dot`](crate::target::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`,
+//! [`Rules::dot`](gemm_sim::tensor_core::Rules::dot) says it. The simulator's are those of `sm_90`,
 //! unless it is asked for others.
 //!
 //! A [`Wgmma`] is executed by the 128 threads of a warpgroup: four warps, of which the number of the first is a multiple
 //! of 4. They execute the same sequence of such statements, of [`WgmmaSync`] and of [`RegisterLimit`], each with the same
-//! operands, as whole warps. The instruction sums as [`Rules::dot`](crate::target::tensor_core::Rules::dot) says, from D or from +0 on. It
+//! operands, as whole warps. The instruction sums as [`Rules::dot`](gemm_sim::tensor_core::Rules::dot) says, from D or from +0 on. It
 //! is asynchronous, and an agent of each of its warps that reads all of A and B. Commits close groups; a
 //! [`WgmmaSync::Wait`] that leaves a group unfinished leaves all later ones so, and what it covers is over for all lanes of
 //! its warp. It orders nothing else among threads, not even among those of a warp. From the instruction to the wait that
@@ -137,13 +137,19 @@
 //! earlier one wrote. No other access is ordered by that, and the simulator cannot tell a kernel that lacks
 //! it: its memory has one order for all, in which every fence is as strong.
 
+mod atomic;
+mod box_rows;
 mod build;
 pub mod contract;
 mod eval;
 mod expr;
 mod function;
+mod handle;
+mod interface;
+mod kernel;
 mod layout;
 mod mbarrier;
+mod mma;
 mod names;
 pub mod program;
 mod stmt;
@@ -153,182 +159,25 @@ mod visit;
 mod wgmma;
 
 pub use crate::target::types::{Elem, Ty, VECTOR_BYTES};
+pub use atomic::{Atomic, AtomicOp, MemoryOrder, Scope};
 pub use build::{For, KernelBuilder};
-pub use contract::{Extent, Geometry, Operand, Requirement, Source, Variant};
 pub use eval::{HostError, Scalars};
 pub use expr::{Access, Arith, BinaryOp, Cmp, Expr, Integer, Logic, Special, UnaryOp};
-pub use function::{Function, FunctionId};
+pub use function::Function;
+pub use handle::{BufferId, Const, FunctionId, MbarrierId, Scalar, Var};
+pub use interface::{Extent, Geometry, Operand, Requirement, Source, Variant};
+pub use kernel::{ConstDecl, Kernel, Param, ParamKind, VarDecl};
 pub use layout::{Buffer, BufferLayout, Space, Swizzle};
-pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierId, MbarrierOp, MbarrierRef, ProxyFence};
+pub use mbarrier::{Mbarrier, MbarrierDecl, MbarrierOp, MbarrierRef, ProxyFence};
+pub use mma::{LoadMatrix, Mma};
 #[cfg(test)]
 pub(crate) use names::is_free;
 pub use names::is_identifier;
 pub(crate) use names::{MAX_NAME, Names, joined};
 pub use program::VerifiedProgram;
-pub use stmt::{
-    Atomic, AtomicOp, Change, Guard, LoadMatrix, Loop, MemoryOrder, Mma, PointerRef, Scope, Stmt,
-    Unroll,
-};
+pub use stmt::{Change, Guard, Loop, PointerRef, Stmt, Unroll};
 pub use tensor_map::{TensorCopy, TensorMap, TensorSwizzle};
 pub use verify::{IrError, VerifiedKernel};
 pub use wgmma::{Descriptor, RegisterLimit, Wgmma, WgmmaSync};
 
 pub use crate::target::intrinsic::Intrinsic;
-
-/// A variable: a handle that carries its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Var {
-    /// Index into [`Kernel::vars`].
-    pub id: usize,
-    /// The type of its value.
-    pub ty: Ty,
-}
-
-/// A named compile-time constant: a handle that carries its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Const {
-    /// Index into [`Kernel::consts`].
-    pub id: usize,
-    /// The type of its value.
-    pub ty: Ty,
-}
-
-/// A scalar parameter: a handle that carries its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Scalar {
-    /// Index into [`Kernel::params`].
-    pub param: usize,
-    /// The type of its value.
-    pub ty: Ty,
-}
-
-/// A buffer: a handle that carries its element type. Global, shared or register memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct BufferId {
-    /// Index into [`Kernel::buffers`].
-    pub id: usize,
-    /// What its elements are.
-    pub elem: Elem,
-}
-
-/// The declaration of a variable.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VarDecl {
-    /// Its name in the text.
-    pub name: String,
-    /// The type of its value.
-    pub ty: Ty,
-}
-
-/// The declaration of a named compile-time constant (`constexpr` in the text).
-#[derive(Clone, Debug, PartialEq)]
-pub struct ConstDecl {
-    /// Its name in the text.
-    pub name: String,
-    /// The type of its value.
-    pub ty: Ty,
-    /// Its value, over literals and constants declared before it.
-    pub value: Expr,
-    /// What it is, for the comment beside it; may be empty.
-    pub meaning: String,
-}
-
-/// What a kernel parameter is, and where a launch takes it from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Param {
-    /// Its name in the text.
-    pub name: String,
-    /// What is passed.
-    pub kind: ParamKind,
-}
-
-/// The kinds of kernel parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ParamKind {
-    /// The base address of a global buffer.
-    Buffer {
-        /// The buffer declared for it.
-        buffer: BufferId,
-        /// What the launch binds to it.
-        operand: Operand,
-    },
-    /// A description of a global buffer for the hardware that copies boxes of it (`CUtensorMap`), passed by value.
-    TensorMap {
-        /// The buffer declared for it, which only a [`TensorCopy`] reads.
-        buffer: BufferId,
-        /// What the launch binds to it.
-        operand: Operand,
-        /// What else the description says.
-        map: TensorMap,
-    },
-    /// A number passed by value.
-    Scalar {
-        /// Its type: one number that is computed with.
-        ty: Ty,
-        /// Where the launch takes its value from.
-        source: Source,
-    },
-}
-
-/// One kernel. Built by [`KernelBuilder`], checked into a [`VerifiedKernel`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kernel {
-    /// Its name: that of the `extern "C"` function.
-    pub name: String,
-    /// What it does, line by line, for the head of the text.
-    pub title: Vec<String>,
-    /// Which of the kernels that compute the same it is.
-    pub variant: Variant,
-    /// Parameters in the order of the launch.
-    pub params: Vec<Param>,
-    /// Named constants in the order of the text.
-    pub consts: Vec<ConstDecl>,
-    /// All variables.
-    pub vars: Vec<VarDecl>,
-    /// All buffers.
-    pub buffers: Vec<Buffer>,
-    /// Barriers in shared memory.
-    pub mbarriers: Vec<MbarrierDecl>,
-    /// Functions, each after those that it applies.
-    pub functions: Vec<Function>,
-    /// Grid, block and occupancy.
-    pub geometry: Geometry,
-    /// Blocks of a cluster, neighbours along x: the grid along x is a multiple. Without clusters 1.
-    pub cluster: u32,
-    /// The number of threads as an expression over the constants, for `__launch_bounds__`.
-    pub launch_bounds: Option<Expr>,
-    /// What a launch must satisfy.
-    pub requires: Vec<Requirement>,
-    /// The body.
-    pub body: Vec<Stmt>,
-}
-
-/// Handles resolve in the kernel that made them; verification has seen to it that they do.
-macro_rules! resolved {
-    ($handle:ty, $decl:ty, $table:ident, $index:ident) => {
-        impl std::ops::Index<$handle> for Kernel {
-            type Output = $decl;
-            fn index(&self, handle: $handle) -> &$decl {
-                &self.$table[handle.$index]
-            }
-        }
-    };
-}
-resolved!(Var, VarDecl, vars, id);
-resolved!(Const, ConstDecl, consts, id);
-resolved!(Scalar, Param, params, param);
-resolved!(BufferId, Buffer, buffers, id);
-resolved!(MbarrierId, MbarrierDecl, mbarriers, id);
-
-impl Kernel {
-    /// The buffer that a launch binds and that an access of this one goes to: what a pointer points into, the
-    /// list that an array was chosen of.
-    pub fn memory_of(&self, buffer: BufferId) -> BufferId {
-        match self.buffers.get(buffer.id).map(|b| &b.layout) {
-            Some(BufferLayout::Pointer { into: of } | BufferLayout::OfList { list: of, .. }) => {
-                self.memory_of(*of)
-            }
-            _ => buffer,
-        }
-    }
-}

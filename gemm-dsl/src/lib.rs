@@ -1,7 +1,7 @@
 //! The kernel generator behind `gemm-runtime`: a declarative spec becomes CUDA C.
 //!
-//! The pipeline: [`parse`] reads a spec, its [`plan`] checks and resolves it, [`lower`] builds kernels,
-//! each verified where it is finished, and [`cuda`] prints them. The simulator runs the same kernels.
+//! The pipeline: [`parse`] reads a spec and has it checked and resolved, once, to a [`plan`]; [`lower`] builds its
+//! kernels, each verified where it is finished, and [`cuda`] prints them. The simulator runs the same kernels.
 //! No step knows those behind it, except that the grammar asks the plan for the faults of what it read,
 //! and the rules of the IR ask the printer which names are taken.
 
@@ -20,4 +20,4 @@ pub mod tables;
 pub mod target;
 
 pub use error::{SpecError, SpecErrors};
-pub use family::Family;
+pub use family::{Family, Plan};

@@ -6,4 +6,6 @@ mod sgemm;
 mod tickets;
 
 pub use reduce::{of_partials, partials, reduce, shard};
-pub use sgemm::{accepts_splits, sgemm, sgemm_with_splits, splits_of_b};
+pub use sgemm::{
+    ROW_MAX, SPLITS, UNREPRESENTABLE, accepts_splits, sgemm, sgemm_with_splits, splits_of_b,
+};

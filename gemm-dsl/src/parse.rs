@@ -19,8 +19,9 @@ mod value;
 
 use crate::error::{Excerpt, SpecError, SpecErrors, clip};
 use crate::expr::Closure;
-use crate::plan::Plannable;
-use crate::spec::{Datum, FAMILIES, Key, KeyKind, ReduceSpec, SgemmSpec};
+use crate::family::Family;
+use crate::plan::{ReducePlan, SgemmPlan};
+use crate::spec::{Datum, FAMILIES, Key, KeyKind, ReduceSpec, SgemmSpec, Table};
 use crate::syntax::{Span, Token, Tokens, closest, lex};
 use entries::{Entry, EntryList};
 use messages::Meant;
@@ -36,16 +37,15 @@ pub use parts::{call, entries};
 /// The most faults that are told at once.
 const MAX_FAULTS: usize = 20;
 
-/// The spec that a text describes, checked like one in a macro call.
-pub(crate) fn from_text<S: Plannable>(text: &str) -> Result<S, SpecErrors> {
+/// The plan of the spec that a text describes, with the messages of the macro.
+pub(crate) fn from_text<S: Family + Table>(text: &str) -> Result<S::Plan, SpecErrors> {
     let (tokens, places) = lex(text).map_err(|fault| fault.in_text(text))?;
-    let Outcome { spec, faults, .. } = checked::<S>(&tokens);
     let located = |(fault, span): Fault| {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
         fault.with_excerpt(place.map(|place| Excerpt::new(text, place)))
     };
-    SpecErrors::check(faults.into_iter().map(located).collect())?;
-    Ok(spec)
+    let Outcome { plan, .. } = planned::<S>(&tokens);
+    plan.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
 }
 
 /// The tokens of a text, and where each lies.
@@ -54,48 +54,64 @@ pub(crate) fn tokens_of(text: &str) -> (Vec<Token>, Vec<std::ops::Range<usize>>)
     lex(text).unwrap_or_else(|fault| panic!("{text}: {}", fault.error))
 }
 
-/// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
-impl FromStr for ReduceSpec {
+/// Reads a line of the DSL, with the messages of the macro.
+impl FromStr for ReducePlan {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
-        from_text(text)
+        from_text::<ReduceSpec>(text)
     }
 }
 
-/// Reads a line of the DSL and checks it as its plan does, with the messages of the macro.
+/// Reads a line of the DSL, which has a plan, with the messages of the macro.
+impl FromStr for ReduceSpec {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<Self>(text).map(|plan| plan.spec().clone())
+    }
+}
+
+/// Reads a line of the DSL, with the messages of the macro.
+impl FromStr for SgemmPlan {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<SgemmSpec>(text)
+    }
+}
+
+/// Reads a line of the DSL, which has a plan, with the messages of the macro.
 impl FromStr for SgemmSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
-        from_text(text)
+        from_text::<Self>(text).map(|plan| plan.spec().clone())
     }
 }
 
 /// A fault and the tokens that it is about; none stands for the whole spec.
 type Fault = (SpecError, Option<Span>);
 
-/// What has been read of a spec, and what is wrong with it.
-struct Outcome<'t, S> {
+/// What has been read of a spec, and what it was resolved to.
+struct Outcome<'t, S, P> {
     spec: S,
-    faults: Vec<Fault>,
+    /// Its plan, or its plans as a row of a table; else all that is wrong.
+    plan: Result<P, Vec<Fault>>,
     given: HashMap<&'static str, Entry<'t>>,
     /// Keys that were given or meant, but without a value that could be read.
     unread: Vec<&'static str>,
 }
 
-fn checked<S: Plannable>(tokens: &[Token]) -> Outcome<'_, S> {
-    checked_part(Tokens::all(tokens), S::check)
+fn planned<S: Family + Table>(tokens: &[Token]) -> Outcome<'_, S, S::Plan> {
+    planned_by(Tokens::all(tokens), S::plan)
 }
 
-/// What has been read of a part of what was written, checked so.
-fn checked_part<S: Plannable>(
+/// What has been read of a part of what was written, resolved so.
+fn planned_by<S: Table, P>(
     tokens: Tokens<'_>,
-    check: impl FnOnce(&S) -> Result<(), SpecErrors>,
-) -> Outcome<'_, S> {
+    plan: impl FnOnce(&S) -> Result<P, SpecErrors>,
+) -> Outcome<'_, S, P> {
     let mut reader = SpecReader::<S>::read(tokens);
-    if reader.more == 0
-        && let Err(errors) = check(&reader.spec)
-    {
-        reader.add_plan_faults(&errors);
+    let plan = (reader.more == 0).then(|| plan(&reader.spec));
+    if let Some(Err(errors)) = &plan {
+        reader.add_plan_faults(errors);
     }
     let mut faults = reader.faults;
     faults.sort_by_key(|(_, span)| span.as_ref().map(|span| span.start));
@@ -104,10 +120,14 @@ fn checked_part<S: Plannable>(
         faults.truncate(MAX_FAULTS);
         faults.push((messages::too_many(more), None));
     }
+    let plan = match plan {
+        Some(Ok(plan)) if faults.is_empty() => Ok(plan),
+        _ => Err(faults),
+    };
     let SpecReader { spec, given, misread, meant, .. } = reader;
     let is_unread = |name: &&str| S::key(name).is_some_and(|key| (key.text)(&spec).is_none());
     let unread = misread.into_iter().chain(meant).filter(is_unread).collect();
-    Outcome { spec, faults, given, unread }
+    Outcome { spec, plan, given, unread }
 }
 
 /// What has been read of a spec.
@@ -127,7 +147,7 @@ struct SpecReader<'t, S> {
     more: usize,
 }
 
-impl<'t, S: Plannable> SpecReader<'t, S> {
+impl<'t, S: Table> SpecReader<'t, S> {
     fn read(tokens: Tokens<'t>) -> Self {
         let kind = |name: &str| S::key(name).map(|key| key.kind);
         let EntryList { entries, faults } = entries::split(tokens, &kind);
@@ -258,20 +278,20 @@ fn datum<S>(key: &Key<S>, entry: &Entry<'_>) -> Result<Datum, Vec<SpecError>> {
 const RENAMED: &[(&str, &str)] = &[("map", "fragment")];
 
 /// The key that this one is called now.
-fn renamed<S: Plannable>(name: &str) -> Option<&'static str> {
+fn renamed<S: Table>(name: &str) -> Option<&'static str> {
     let (_, now) = RENAMED.iter().find(|(once, now)| *once == name && S::key(now).is_some())?;
     Some(now)
 }
 
 /// The other macro that has this key.
-fn other_macro<S: Plannable>(name: &str) -> Option<&'static str> {
+fn other_macro<S: Table>(name: &str) -> Option<&'static str> {
     let others = FAMILIES.iter().filter(|family| family.macro_name != S::MACRO);
     let mut having = others.filter(|family| (family.table)().iter().any(|key| key.name == name));
     having.next().map(|family| family.macro_name)
 }
 
 /// The key and the word where a value was written as if it were a flag.
-fn flagged_word<S: Plannable>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
+fn flagged_word<S: Table>(entry: &Entry<'_>) -> Option<(&'static str, &'static str)> {
     let name = entry.name();
     S::KEYS.iter().find_map(|key| match (key.kind, entry.value) {
         (KeyKind::Word(words), None) => {

@@ -20,7 +20,7 @@ pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;
-use crate::spec::{Key, KeyKind, ReduceSpec, SgemmSpec, Table};
+use crate::spec::{Key, KeyKind, Table};
 
 /// Declares a structure of copyable facts: private fields, each read by a method of its name. Those
 /// behind `decided` hold the reason too.
@@ -123,23 +123,5 @@ fn check_name(name: Option<&str>, faults: &mut Faults) {
         faults.0.push(messages::no_letter(name));
     } else if name.len() > ir::MAX_NAME {
         faults.0.push(messages::too_long(name, ir::MAX_NAME));
-    }
-}
-
-/// A spec whose soundness can be asked for.
-pub(crate) trait Plannable: Table {
-    /// Whether it has a plan.
-    fn check(&self) -> Result<(), SpecErrors>;
-}
-
-impl Plannable for ReduceSpec {
-    fn check(&self) -> Result<(), SpecErrors> {
-        self.plan().map(drop)
-    }
-}
-
-impl Plannable for SgemmSpec {
-    fn check(&self) -> Result<(), SpecErrors> {
-        self.plan().map(drop)
     }
 }

@@ -20,6 +20,7 @@ mod arith;
 mod epilogue;
 mod expression;
 mod factor;
+mod gemm_types;
 mod reduce;
 mod sgemm;
 mod sizes;
@@ -30,6 +31,7 @@ pub(crate) use epilogue::EpilogueInput;
 pub use epilogue::{Along, ArgSlot, Epilogue, EpilogueArg};
 pub use expression::{Finish, Fold, Identity, Map};
 pub use factor::Factor;
+pub use gemm_types::GemmTypes;
 pub use reduce::{
     AccType, DataType, IndexType, LaunchForm, Op, Over, ReduceSpec, ResultType, Tree,
 };

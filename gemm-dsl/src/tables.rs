@@ -25,16 +25,15 @@ mod tests;
 
 pub use sgemm::{SgemmProblem, SgemmShape, Strided, Target, lines_take_vectors};
 
-use crate::Family;
 use crate::error::SpecErrors;
 use crate::expr::{Closure, ConditionInput, Conditions, ExprScope, Facts, REDUCE_TABLE};
-use crate::plan::Plannable;
-use crate::spec::{Accuracy, ReduceSpec};
+use crate::family::Family;
+use crate::spec::{Accuracy, ReduceSpec, Table};
 use std::fmt;
 use std::str::FromStr;
 
 /// Reading of tables, which the grammar implements.
-pub trait ReadTable: Sized {
+pub trait ReadTable: Family {
     /// Reads and checks a table.
     ///
     /// # Errors
@@ -43,7 +42,7 @@ pub trait ReadTable: Sized {
 }
 
 /// A family of which there are tables.
-pub trait TableFamily: Family + ReadTable {
+pub trait TableFamily: ReadTable {
     /// What a row is chosen for.
     type Problem;
 
@@ -63,15 +62,17 @@ pub trait TableFamily: Family + ReadTable {
         0
     }
 
-    /// The kernel of a line for arrays that lie so.
-    #[must_use]
-    fn with_layout(&self, _way: usize) -> Self {
-        self.clone()
+    /// The kernel of a line for arrays in a layout.
+    ///
+    /// # Errors
+    /// All faults of the spec for that layout.
+    fn plan_for_layout(&self, _layout_index: usize) -> Result<Self::Plan, SpecErrors> {
+        self.plan()
     }
 }
 
 /// What a table asks of the specs in its rows.
-pub(crate) trait RuleSpec: Plannable + TableFamily {
+pub(crate) trait RuleSpec: Table + TableFamily {
     /// What conditions may name.
     const CONDITION: &'static ExprScope;
 
@@ -97,25 +98,25 @@ pub(crate) type Rounds<S> = (&'static str, fn(&S) -> Option<Accuracy>);
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule<S> {
+pub struct Rule<S: Family> {
     /// Where it is chosen; always, without one.
     pub when: Option<Closure>,
     /// The kernel, as its line says, which says nothing of how arrays lie: see [`Rule::kernels`].
     pub spec: S,
-    /// The layouts in which arrays lie of problems that may come to it.
-    pub(crate) layouts: Vec<usize>,
+    /// The plan for each layout in which arrays lie of problems that may come to it.
+    pub(crate) kernels: Vec<(usize, S::Plan)>,
 }
 
-impl<S: TableFamily> Rule<S> {
+impl<S: Family> Rule<S> {
     /// Its kernels, one for each layout in which the arrays lie of problems that may come to it.
-    pub fn kernels(&self) -> impl Iterator<Item = S> {
-        self.layouts.iter().map(|layout_index| self.spec.with_layout(*layout_index))
+    pub fn kernels(&self) -> impl Iterator<Item = &S::Plan> {
+        self.kernels.iter().map(|(_, plan)| plan)
     }
 }
 
 /// A table: each problem has a row, the last one if no other. No two rows have one condition.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KernelTable<S> {
+pub struct KernelTable<S: Family> {
     rows: Vec<Rule<S>>,
     conditions: Conditions,
     header: Header,
@@ -159,7 +160,7 @@ impl fmt::Display for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-impl<S> KernelTable<S> {
+impl<S: Family> KernelTable<S> {
     /// Rules that have been checked.
     pub(crate) fn new(rows: Vec<Rule<S>>, header: Header) -> Self {
         let conditions = Conditions::new(rows.iter().map(|row| row.when.as_ref()));
@@ -190,6 +191,16 @@ impl<S: TableFamily> KernelTable<S> {
     pub fn choose(&self, problem: &S::Problem) -> Result<usize, OutOfRange> {
         let waves = |tile| waves_of::<S>(problem, tile);
         first(&self.conditions, ConditionInput { facts: &S::facts(problem), waves: &waves })
+    }
+
+    /// The kernel of the row that was [chosen](Self::choose) for a problem.
+    pub fn kernel(&self, row: usize, problem: &S::Problem) -> &S::Plan {
+        let layout_index = S::layout_index(problem);
+        let mut kernels = self.rows[row].kernels.iter();
+        let kernel = kernels.find(|(layout, _)| *layout == layout_index);
+        let (_, plan) = kernel
+            .unwrap_or_else(|| unreachable!("ProblemSet: no problem of this layout comes to it"));
+        plan
     }
 
     /// Why a row is chosen for a problem: what its condition and those before it name, and what that is, in the order
@@ -236,7 +247,7 @@ fn check(conditions: &Conditions, facts: &Facts) -> Result<(), OutOfRange> {
     }
 }
 
-impl<S: fmt::Display> fmt::Display for Rule<S> {
+impl<S: Family> fmt::Display for Rule<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.when {
             Some(when) => write!(f, "{when} => {}", self.spec),
@@ -251,7 +262,7 @@ pub(crate) const INVARIANT: &str = "invariant";
 pub(crate) const ACCURACY: &str = "accuracy";
 
 /// The canonical text: a row a line.
-impl<S: fmt::Display> fmt::Display for KernelTable<S> {
+impl<S: Family> fmt::Display for KernelTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.header.is_invariant {
             writeln!(f, "{INVARIANT};")?;

@@ -3,7 +3,7 @@
 use crate::errors::both;
 use crate::item;
 use crate::list::List;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
 use gemm_dsl::tables::{KernelTable, Rule, TableFamily};
@@ -18,9 +18,9 @@ pub(crate) fn reduce(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let ReduceTokens { spec, inputs, results } = parse::reduce(spec);
+    let ReduceTokens { plan, inputs, results } = parse::reduce(spec);
     let [inputs, results] = [inputs, results].map(|elems| types(&runtime, elems.as_deref()));
-    let line = spec.and_then(|spec| checked(&spec));
+    let line = plan.and_then(|plan| checked(&plan));
     expression(&quote!(#runtime::ReduceKernel::<#inputs, #results>), line)
 }
 
@@ -54,8 +54,8 @@ fn checked_rows<S: TableFamily>(table: syn::Result<KernelTable<S>>) -> syn::Resu
     let table = table?;
     let mut known = HashSet::new();
     let kernels = table.rules().iter().flat_map(Rule::kernels);
-    let kernels = kernels.filter(|spec| known.insert(spec.to_string()));
-    kernels.map(|spec| checked(&spec).map(drop)).fold(Ok(table.to_string()), both)
+    let kernels = kernels.filter(|plan| known.insert(plan.spec().to_string()));
+    kernels.map(|plan| checked(plan).map(drop)).fold(Ok(table.to_string()), both)
 }
 
 /// A table of this type, with a place for what is read of it; after an error, one of a text that nobody will read.
@@ -80,20 +80,22 @@ fn table_of(
     })
 }
 
+/// Rust's type of an element.
+pub(crate) fn rust_type(runtime: &TokenStream, elem: Elem) -> TokenStream {
+    let name = format_ident!("{elem}");
+    match elem {
+        Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
+        _ => quote!(::core::primitive::#name),
+    }
+}
+
 /// The types of arrays as a list; of unknown ones, one that fits where it stands.
 fn types(runtime: &TokenStream, elems: Option<&[Elem]>) -> TokenStream {
-    let ty = |elem: &Elem| {
-        let name = format_ident!("{elem}");
-        match elem {
-            Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
-            _ => quote!(::core::primitive::#name),
-        }
-    };
     match elems {
         None => quote!(_),
-        Some([one]) => ty(one),
+        Some([one]) => rust_type(runtime, *one),
         Some(several) => {
-            let several = several.iter().map(ty);
+            let several = several.iter().map(|elem| rust_type(runtime, *elem));
             quote!((#(#several),*))
         }
     }
@@ -109,15 +111,15 @@ pub(crate) fn sgemm(input: TokenStream) -> TokenStream {
         Ok(parts) => parts,
         Err(error) => return error.into_compile_error(),
     };
-    let SgemmTokens { spec, operands } = parse::sgemm(spec);
+    let SgemmTokens { plan, types, operands } = parse::sgemm(spec);
     let list = operands.map(List::new);
-    let line = spec.and_then(|spec| checked(&spec));
+    let line = plan.and_then(|plan| checked(&plan));
     match head {
         None => {
             let line = both(line, list.as_ref().map_or(Ok(()), List::check));
             expression(&List::kernel(list.as_ref(), &runtime), line)
         }
-        Some(head) => item::items(&runtime, &head, &list.unwrap_or_default(), line),
+        Some(head) => item::items(&runtime, &head, types, &list.unwrap_or_default(), line),
     }
 }
 
@@ -127,10 +129,12 @@ fn split(input: ParseStream<'_>) -> syn::Result<(TokenStream, TokenStream)> {
     Ok((runtime.stream(), input.parse()?))
 }
 
-/// The canonical line of a spec whose kernels can be generated.
-fn checked(spec: &impl Family) -> syn::Result<String> {
-    let program = spec.program();
-    program.map_err(|errors| syn::Error::new(Span::call_site(), errors)).map(|_| spec.to_string())
+/// The canonical line of a plan whose kernels can be generated.
+fn checked(plan: &impl Plan) -> syn::Result<String> {
+    let program = plan.program();
+    program
+        .map_err(|errors| syn::Error::new(Span::call_site(), errors))
+        .map(|_| plan.spec().to_string())
 }
 
 /// A kernel of this type; after an error, one of a line that nobody will read.

@@ -1,7 +1,9 @@
 //! `struct Layer;` before the spec of a product: the type that a user names.
 
 use crate::errors::both;
+use crate::expand::rust_type;
 use crate::list::{Field, List};
+use gemm_dsl::spec::GemmTypes;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use std::iter::Peekable;
@@ -96,9 +98,11 @@ fn is_group(token: &TokenTree, delimiter: Delimiter) -> bool {
 pub(crate) fn items(
     runtime: &TokenStream,
     head: &Head,
+    types: GemmTypes,
     list: &List,
     line: syn::Result<String>,
 ) -> TokenStream {
+    let [a, b, c] = types.matrices().map(|elem| rust_type(runtime, elem));
     let Head { attributes, common, visibility, name } = head;
     let operands = Operands::new(runtime, head, list);
     let Operands { lifetime, types, bounds, declared, parameter, given } = &operands;
@@ -135,11 +139,11 @@ pub(crate) fn items(
                 b: &B,
                 c: &mut C,
                 #parameter
-            ) -> #runtime::Result<#runtime::Launched>
+            ) -> #runtime::Result<#runtime::LaunchReport>
             where
-                A: #runtime::AsMatrix<Element = ::core::primitive::f32>,
-                B: #runtime::AsMatrix<Element = ::core::primitive::f32>,
-                C: #runtime::AsMatrixMut<Element = ::core::primitive::f32>,
+                A: #runtime::AsMatrix<Element = #a>,
+                B: #runtime::AsMatrix<Element = #b>,
+                C: #runtime::AsMatrixMut<Element = #c>,
                 #(#types: #bounds,)*
             {
                 #body

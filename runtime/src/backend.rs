@@ -6,31 +6,36 @@
 mod area;
 pub(crate) mod driver;
 pub(crate) mod gpu;
+#[cfg(feature = "sim")]
 pub(crate) mod simulator;
 pub mod tensor_map;
 
 pub use area::{Area, Areas};
+#[cfg(feature = "sim")]
+pub use simulator::StepCounters;
+/// Without the simulator nobody counts.
+#[cfg(not(feature = "sim"))]
+pub use std::convert::Infallible as StepCounters;
 
-use crate::address::{Address, Argument};
 use crate::error::Result;
-use crate::launched::Counted;
-use crate::program::{Loadable, Made};
+use crate::kernel_arg::{Address, KernelArg};
+use crate::program::{CachedKernel, KernelLoad};
 use cudarc::driver::{CudaView, CudaViewMut, SyncOnDrop};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::Region;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
 /// Memory, transfers and launches, in the order of the calls.
-pub trait Backend: Sized {
+pub trait Backend: Sized + 'static {
     /// Where elements lie.
-    type Address: Address;
+    type Address: Address + Send + Sync + 'static;
 
     /// Memory, given back when it is dropped.
-    type Allocation;
+    type Allocation: Send + Sync + 'static;
 
     /// What a kernel finds the arrays of a list by, given back when it is dropped.
-    type Pointers;
+    type Pointers: Send + Sync + 'static;
 
     /// The scratch memory, held while the launches of one program are made.
     type Workspace<'b>
@@ -81,19 +86,20 @@ pub trait Backend: Sized {
     fn holds_zeros(workspace: &mut Self::Workspace<'_>, holds: bool);
 
     /// Has the machine code of a kernel; what it took, if it was not there. The simulator needs none.
-    fn ready(&self, _: &Loadable) -> Result<Option<Made>> {
+    fn ready(&self, _: &CachedKernel) -> Result<Option<KernelLoad>> {
         Ok(None)
     }
 
     /// Launches a kernel; the simulator counts. The arguments are the kernel's parameters in number,
-    /// order and size, and its contract holds for them. Beside the blocks stands whether it is the main step of its program,
+    /// order and size, and its contract holds for them. `is_main` says whether it is the main step of its program,
     /// which who looks on is told.
     fn launch(
         &self,
-        loadable: &Loadable,
-        launch: ([u32; 3], bool),
-        arguments: Vec<Argument<'_, Self::Address, Self::Pointers>>,
-    ) -> Result<Option<Box<Counted>>>;
+        kernel: &CachedKernel,
+        grid: [u32; 3],
+        is_main: bool,
+        arguments: Vec<KernelArg<'_, Self::Address, Self::Pointers>>,
+    ) -> Result<Option<Box<StepCounters>>>;
 
     /// Waits for all work so far.
     fn synchronize(&self) -> Result<()>;
@@ -117,7 +123,7 @@ pub trait Backend: Sized {
 pub type Borrowed<'a, B> = (<B as Backend>::Address, Option<SyncOnDrop<'a>>);
 
 /// The arrays of a list.
-pub struct Listed<B: Backend> {
+pub struct ArrayList<B: Backend> {
     pub(crate) elem: Elem,
     pub(crate) arrays: Vec<B::Address>,
     pub(crate) pointers: B::Pointers,
@@ -137,7 +143,7 @@ pub enum Place<'a, B: Backend> {
         len: u64,
     },
     /// It is a list of arrays.
-    List(&'a Listed<B>),
+    List(&'a ArrayList<B>),
 }
 
 impl<B: Backend> Clone for Place<'_, B> {

@@ -4,23 +4,24 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::ahead::{ahead, make};
 use crate::compile::Arch;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::kernel::{
-    Called, Choice, Chooses, SgemmTable, extents, launch_chosen, problem, shape_on, with_planes,
+    Choice, Chooses, GemmMatrices, NamedMatrix, SgemmTable, extents, launch_chosen, problem,
+    shape_on, with_splits,
 };
-use crate::launched::Launched;
-use crate::planes::Planes;
-use crate::program::Prepared;
+use crate::program::CachedProgram;
+use crate::report::LaunchReport;
+use crate::splits::SplitBuffers;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
+use crate::warm_up::{make, warm_up};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::Subject;
 use gemm_dsl::spec::{Accuracy, Batch, EpilogueArg, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::{Arc, OnceLock};
-use tables::{Asked, Shipped, Tables};
+use tables::{CallFeatures, Shipped, Tables};
 
 /// C = alpha·A·B + beta·C, of matrices of `f32` that lie on a device in rows or in columns, packed or
 /// not, one, a batch or a list: a table that ships for the GPU, one of [`sgemm_tables`], chooses the kernel by how they
@@ -64,7 +65,7 @@ use tables::{Asked, Shipped, Tables};
 ///
 /// # First launches
 ///
-/// The first launch of a kernel compiles it, and [`Launched::compiled`] says how long that took; [`warm`] does it
+/// The first launch of a kernel compiles it, and [`LaunchReport::compiled`] says how long that took; [`warm`] does it
 /// ahead.
 ///
 /// [`AsMatrix`]: crate::AsMatrix
@@ -75,7 +76,7 @@ where
     C: AsMatrixMut<Element = f32> + ?Sized,
 {
     SgemmCall {
-        planes: [a.planes(0), b.planes(1)],
+        splits: [a.splits(0), b.splits(1)],
         a: a.as_matrix(),
         b: b.as_matrix(),
         c: c.as_matrix_mut(),
@@ -93,19 +94,19 @@ pub struct SgemmCall<'a> {
     b: MatrixRef<'a>,
     c: MatrixMut<'a>,
     /// Those of A and of B that have been made.
-    planes: [Option<&'a Planes>; 2],
+    splits: [Option<&'a SplitBuffers>; 2],
     alpha: f32,
     beta: f32,
     accuracy: Accuracy,
 }
 
 /// The table of a call, and what it asks of the rows.
-struct Asks {
+struct ShippedChoice {
     table: &'static Shipped,
-    asked: Asked,
+    asked: CallFeatures,
 }
 
-impl Chooses for Asks {
+impl Chooses for ShippedChoice {
     fn operands(&self) -> &[EpilogueArg] {
         static FACTORS: OnceLock<Vec<EpilogueArg>> = OnceLock::new();
         if !self.asked.scaled {
@@ -154,22 +155,26 @@ impl<'a> SgemmCall<'a> {
     /// # Errors
     /// [`Error::Extents`] where the views do not agree, [`Error::Unlisted`] where only some are lists, [`Error::Scattered`] for a matrix that lies neither
     /// in rows nor in columns, and those of [`SgemmKernel::launch`](crate::SgemmKernel::launch).
-    pub fn run(self, device: &Device) -> Result<Launched> {
+    pub fn run(self, device: &Device) -> Result<LaunchReport> {
         let tables = Tables::on(device, self.accuracy);
         self.run_by(tables, device)
     }
 
-    fn run_by(self, tables: &'static Tables, device: &Device) -> Result<Launched> {
+    fn run_by(self, tables: &'static Tables, device: &Device) -> Result<LaunchReport> {
         let asks = self.asks(tables)?;
-        let planes = self.planes_of_factors();
+        let splits = self.splits_of_factors();
         let Self { a, b, mut c, alpha, beta, .. } = self;
         let factors = (alpha, beta);
         if c.shape().lies_in_rows() {
-            return launch(device, &asks, factors, (("a", &a), ("b", &b), ("c", &mut c)), planes);
+            let (a, b) = (NamedMatrix::new("a", &a), NamedMatrix::new("b", &b));
+            let c = NamedMatrix::new("c", &mut c);
+            return launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
         }
         // Of the transposes Cᵀ = Bᵀ·Aᵀ the result lies in rows.
-        let turned = (("b", &b.t()), ("a", &a.t()), ("c", &mut c.t()));
-        let turned = launch(device, &asks, factors, turned, planes);
+        let (first, second, mut to) = (b.t(), a.t(), c.t());
+        let (a, b) = (NamedMatrix::new("b", &first), NamedMatrix::new("a", &second));
+        let c = NamedMatrix::new("c", &mut to);
+        let turned = launch(device, &asks, factors, GemmMatrices { a, b, c, splits });
         turned.map_err(|error| match error {
             Error::Unmet(mut unmet) => {
                 unmet.subject = match unmet.subject {
@@ -227,45 +232,55 @@ impl<'a> SgemmCall<'a> {
         make(device, &[line], vec![program])
     }
 
-    /// The line that it takes, and the program that it launches: of that line, or the one that takes planes that have been
+    /// The line that it takes, and the program that it launches: of that line, or the one that takes splits that have been
     /// made.
     fn program(
         &self,
         tables: &'static Tables,
         device: &Device,
-    ) -> Result<(&'static str, Result<Arc<Prepared>>)> {
-        let Asks { table, asked } = self.asks(tables)?;
+    ) -> Result<(&'static str, Result<Arc<CachedProgram>>)> {
+        let ShippedChoice { table, asked } = self.asks(tables)?;
         let line = table.line(&self.problem(device)?, asked)?;
         let program = device.programs().get::<SgemmSpec>(line);
-        let given = program.and_then(|program| with_planes(program, self.planes_of_factors()));
+        let given = program.and_then(|program| with_splits(program, self.splits_of_factors()));
         Ok((line, given.map(|(program, _)| program)))
     }
 
-    /// The planes of the first factor and of the second: where C lies in columns alone those of the transposes
-    /// Cᵀ = Bᵀ·Aᵀ, which are the same planes.
-    fn planes_of_factors(&self) -> [Option<&'a Planes>; 2] {
-        let [of_a, of_b] = self.planes;
+    /// The splits of the first factor and of the second: where C lies in columns alone those of the transposes
+    /// Cᵀ = Bᵀ·Aᵀ, which are the same splits.
+    fn splits_of_factors(&self) -> [Option<&'a SplitBuffers>; 2] {
+        let [of_a, of_b] = self.splits;
         if self.c.shape().lies_in_rows() { [of_a, of_b] } else { [of_b, of_a] }
     }
 
     /// What a row is chosen by.
     fn problem(&self, device: &Device) -> Result<SgemmProblem> {
-        let (m, n, k) = extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
+        let (m, n, k) = self.extents()?;
         let (a, b) = (&self.a, &self.b);
         let c = MatrixRef { elements: self.c.elements.shared(), shape: self.c.shape() };
+        let named = |a, b, c| {
+            [NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c)]
+        };
         let shape = match c.shape.lies_in_rows() {
-            true => shape_on(device, (("a", a), ("b", b), ("c", &c)), (m, n, k))?,
+            true => shape_on(device, named(a, b, &c), (m, n, k))?,
             false => {
-                let matrices = (("b", &b.t()), ("a", &a.t()), ("c", &c.t()));
-                shape_on(device, matrices, (n, m, k))?
+                let (a, b, c) = (a.t(), b.t(), c.t());
+                let [a, b, c] = named(&a, &b, &c);
+                shape_on(device, [b, a, c], (n, m, k))?
             }
         };
         Ok(problem(shape, device))
     }
 
+    /// The extents (m, n, k).
+    fn extents(&self) -> Result<(usize, usize, usize)> {
+        let (a, b) = (NamedMatrix::new("a", &self.a), NamedMatrix::new("b", &self.b));
+        extents(a, b, NamedMatrix::new("c", &self.c))
+    }
+
     /// What it asks of the tables of a device.
-    fn asks(&self, tables: &'static Tables) -> Result<Asks> {
-        extents(("a", &self.a), ("b", &self.b), ("c", &self.c))?;
+    fn asks(&self, tables: &'static Tables) -> Result<ShippedChoice> {
+        self.extents()?;
         let shapes = [self.a.shape(), self.b.shape(), self.c.shape()];
         for (argument, shape) in ["a", "b", "c"].into_iter().zip(&shapes) {
             if !shape.lies_in_rows() && !shape.lies_in_columns() {
@@ -282,22 +297,21 @@ impl<'a> SgemmCall<'a> {
             (None, _) => counts.iter().any(Option::is_some).then_some(Batch::Strided),
         };
         let scaled = self.alpha.to_bits() != 1f32.to_bits() || self.beta != 0.0;
-        let asked = Asked { scaled, batch };
-        Ok(Asks { table: tables.table(asked), asked })
+        let asked = CallFeatures { scaled, batch };
+        Ok(ShippedChoice { table: tables.table(asked), asked })
     }
 }
 
 /// Launches what is chosen for matrices that the caller calls so.
 fn launch(
     device: &Device,
-    asks: &Asks,
+    asks: &ShippedChoice,
     factors: (f32, f32),
-    matrices: (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
-    planes: [Option<&Planes>; 2],
-) -> Result<Launched> {
+    matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
+) -> Result<LaunchReport> {
     match asks.asked.scaled {
-        true => launch_chosen::<(f32, f32)>(asks, device, matrices, planes, &factors),
-        false => launch_chosen::<()>(asks, device, matrices, planes, &()),
+        true => launch_chosen::<(f32, f32)>(asks, device, matrices, &factors),
+        false => launch_chosen::<()>(asks, device, matrices, &()),
     }
 }
 
@@ -352,8 +366,8 @@ where
     let lines = shapes.into_iter().map(|shape| {
         let shape: SgemmShape = shape.into();
         let batch = (shape.batch != 1).then_some(Batch::Strided);
-        let asked = Asked { scaled: false, batch };
+        let asked = CallFeatures { scaled: false, batch };
         tables.table(asked).line(&problem(shape, device), asked)
     });
-    ahead::<SgemmSpec>(device, lines.collect::<Result<Vec<_>>>()?)
+    warm_up::<SgemmSpec>(device, lines.collect::<Result<Vec<_>>>()?)
 }

@@ -3,8 +3,8 @@
 use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
-use crate::memory::{Keeps, Memory};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
+use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
@@ -15,8 +15,8 @@ use std::ops::{Bound, Range, RangeBounds};
 /// It keeps its device alive, and its memory is given back when it is dropped, in the order of the
 /// device's stream: a launch that uses it may still be under way.
 pub struct Buffer<T: Element = f32> {
-    // Dropped before the device it is memory of.
-    memory: Memory,
+    // An allocation of the device's back end, dropped before the device.
+    memory: Box<dyn Any + Send + Sync>,
     len: usize,
     device: Device,
     elements: PhantomData<T>,
@@ -67,8 +67,8 @@ impl<T: Element> Buffer<T> {
 
     /// Where the first element lies, on the back end whose memory it is.
     #[doc(hidden)]
-    pub fn address<B: Keeps>(&self) -> Option<B::Address> {
-        B::kept(&self.memory).map(B::address)
+    pub fn address<B: Backend>(&self) -> Option<B::Address> {
+        self.memory.downcast_ref().map(B::address)
     }
 }
 
@@ -117,14 +117,14 @@ impl Device {
 }
 
 /// Allocates a buffer and has it filled.
-fn make<T: Element, B: Keeps>(
+fn make<T: Element, B: Backend>(
     on: On<'_, B>,
     len: usize,
     fill: impl FnOnce(&B::Address) -> Result<()>,
 ) -> Result<Buffer<T>> {
     let allocation = on.backend.alloc(T::ELEM, len as u64)?;
     fill(&B::address(&allocation))?;
-    let (memory, device) = (B::keep(allocation), on.device.clone());
+    let (memory, device) = (Box::new(allocation), on.device.clone());
     Ok(Buffer { memory, len, device, elements: PhantomData })
 }
 

@@ -1,7 +1,8 @@
 //! Devices: a GPU behind the CUDA driver, or the simulator.
 
 use crate::backend::gpu::Gpu;
-use crate::backend::simulator::{Simulation, Simulator, Watch};
+#[cfg(feature = "sim")]
+use crate::backend::simulator::Simulator;
 use crate::backend::{Backend, driver};
 use crate::cache::Cache;
 use crate::compile::Arch;
@@ -39,6 +40,7 @@ pub enum Either {
     /// A GPU.
     Gpu(Gpu),
     /// The simulator.
+    #[cfg(feature = "sim")]
     Simulator(Simulator),
 }
 
@@ -67,6 +69,7 @@ macro_rules! dispatch {
                 let $on = $crate::device::On { device, backend };
                 $body
             }
+            #[cfg(feature = "sim")]
             $crate::device::Either::Simulator(backend) => {
                 let $on = $crate::device::On { device, backend };
                 $body
@@ -77,19 +80,24 @@ macro_rules! dispatch {
 pub(crate) use dispatch;
 
 impl Device {
-    /// The first CUDA GPU, or the simulator where there is no NVIDIA driver or no GPU.
+    /// The first CUDA GPU, or the simulator where there is no NVIDIA driver or no GPU. Without the feature `sim` that is an
+    /// error.
     ///
     /// # Errors
     /// Where there is a GPU but it cannot be used: [`Error::DriverMissing`] for a driver that is
     /// too old, [`Error::Driver`] for one that fails.
     pub fn auto() -> Result<Self> {
-        if !driver::is_installed() {
-            return Ok(Self::simulator());
-        }
         match Self::cuda(0) {
-            Err(Error::NoGpu) => Ok(Self::simulator()),
+            Err(error) if !driver::is_installed() || matches!(error, Error::NoGpu) => {
+                Self::instead_of_gpu(error)
+            }
             result => result,
         }
+    }
+
+    #[cfg(not(feature = "sim"))]
+    fn instead_of_gpu(error: Error) -> Result<Self> {
+        Err(error)
     }
 
     /// The CUDA GPU of that number, on a stream of its own.
@@ -113,98 +121,12 @@ impl Device {
     /// [`Error::Driver`].
     pub fn from_cudarc(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let gpu = Gpu::new(context, stream, Cache::from_env())?;
-        Ok(Self(Arc::new(Inner {
-            name: gpu.name().to_owned(),
-            programs: Programs::default(),
-            backend: Either::Gpu(gpu),
-        })))
+        Ok(Self::new(&gpu.name().to_owned(), Either::Gpu(gpu)))
     }
 
-    /// The simulator. A device of its own: its buffers belong to this handle and its clones.
-    pub fn simulator() -> Self {
-        Self::simulator_of(Simulation::default())
-    }
-
-    /// The simulator, where the warps of one launch may execute at most so many instructions together
-    /// (one stands for a statement, a test or a branch; [`Device::simulator`] allows 2^36, some hours of
-    /// one core). A launch that would need more fails with [`Error::Simulator`]; what it has written
-    /// stays written.
-    pub fn simulator_within(instructions: u64) -> Self {
-        Self::simulator_of(Simulation { instructions, ..Simulation::default() })
-    }
-
-    /// The simulator, with somebody who looks on: what each statement is charged with, and what happens in some blocks, event
-    /// by event. Pages that explain a kernel are drawn from that.
-    ///
-    /// ```
-    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
-    /// use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
-    /// use std::sync::{Arc, Mutex};
-    ///
-    /// /// Keeps how much happened in the first block of each launch.
-    /// #[derive(Default)]
-    /// struct Events(Mutex<Vec<usize>>);
-    ///
-    /// impl Watch for Events {
-    ///     fn blocks(&self, _: &VerifiedKernel, _: [u32; 3]) -> Vec<u32> {
-    ///         vec![0]
-    ///     }
-    ///
-    ///     fn ran(&self, seen: Seen<'_>) {
-    ///         let events = seen.traces.iter().map(|trace| trace.events.len());
-    ///         self.0.lock().unwrap().extend(events);
-    ///     }
-    /// }
-    ///
-    /// const SUM: ReduceKernel = reduce_kernel!(op: sum, block: 64);
-    /// let events = Arc::new(Events::default());
-    /// SUM.run(&Device::simulator_watched(events.clone()), &[1.0; 64])?;
-    /// assert!(events.0.lock().unwrap()[0] > 0);
-    /// # Ok::<(), gemm_runtime::Error>(())
-    /// ```
-    pub fn simulator_watched(watch: Arc<dyn Watch>) -> Self {
-        Self::simulator_of(Simulation { watch: Some(watch), ..Simulation::default() })
-    }
-
-    /// The simulator, which also counts what the machine code of each kernel does, as far as that follows from the text:
-    /// [`LaunchedStep::compiled_counters`](crate::LaunchedStep::compiled_counters). It is there to count: it looks for no races, and blocks
-    /// that speak to one another run in one order alone.
-    ///
-    /// ```
-    /// use gemm_runtime::{Device, ReduceKernel, reduce_kernel};
-    ///
-    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
-    /// let device = Device::simulator_compiled();
-    /// let (x, mut sum) = (device.upload(&[1.0; 100])?, device.alloc(1)?);
-    /// let launched = SUM.launch(&device, &x, &mut sum)?;
-    /// let counts = launched.steps().next().and_then(|step| step.compiled_counters());
-    /// assert!(counts.is_some_and(|counts| counts.barriers > 0));
-    /// # Ok::<(), gemm_runtime::Error>(())
-    /// ```
-    pub fn simulator_compiled() -> Self {
-        Self::simulator_of(Simulation { compiled: true, unchecked: true, ..Simulation::default() })
-    }
-
-    /// The simulator, with whatever of this is asked for: one that looks for races, counts what the machine code does and has
-    /// somebody look on runs each kernel once for all three.
-    ///
-    /// ```
-    /// use gemm_runtime::{Device, ReduceKernel, Simulation, reduce_kernel};
-    ///
-    /// const SUM: ReduceKernel = reduce_kernel!(op: sum);
-    /// let device = Device::simulator_of(Simulation { compiled: true, ..Simulation::default() });
-    /// let (x, mut sum) = (device.upload(&[1.0; 100])?, device.alloc(1)?);
-    /// let launched = SUM.launch(&device, &x, &mut sum)?;
-    /// let main = launched.main_step().expect("there is something to fold");
-    /// assert!(main.counters().is_some() && main.compiled_counters().is_some());
-    /// # Ok::<(), gemm_runtime::Error>(())
-    /// ```
-    pub fn simulator_of(simulation: Simulation) -> Self {
-        Self(Arc::new(Inner {
-            name: "the simulator".to_owned(),
-            programs: Programs::default(),
-            backend: Either::Simulator(Simulator(simulation)),
-        }))
+    pub(crate) fn new(name: &str, backend: Either) -> Self {
+        let (name, programs) = (name.to_owned(), Programs::default());
+        Self(Arc::new(Inner { name, programs, backend }))
     }
 
     /// The name that the driver gives the GPU, or `the simulator`.
@@ -266,6 +188,7 @@ impl Device {
     fn gpu(&self) -> Option<&Gpu> {
         match &self.0.backend {
             Either::Gpu(gpu) => Some(gpu),
+            #[cfg(feature = "sim")]
             Either::Simulator(_) => None,
         }
     }
@@ -275,8 +198,10 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // Work on a user's own slices may still be under way: its code must not be unloaded yet.
         // A failure was, or will be, reported by whoever waits for that work.
-        if let Either::Gpu(gpu) = &self.backend {
-            _ = gpu.synchronize();
+        match &self.backend {
+            Either::Gpu(gpu) => _ = gpu.synchronize(),
+            #[cfg(feature = "sim")]
+            Either::Simulator(_) => {}
         }
     }
 }

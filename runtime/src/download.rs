@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{self, Input};
 use crate::shape::Shape;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 
 /// Room on the host. A matrix that lies on the device once may be many of a batch or of a list.
 fn with_room<T>(len: usize) -> Result<Vec<T>> {

@@ -7,14 +7,21 @@ use owner::remedy;
 
 use gemm_dsl::error::SpecErrors;
 use gemm_dsl::ir::contract::ContractError;
+use gemm_dsl::ir::program::BindError;
 use gemm_dsl::ir::{Extent, HostError, IrError};
 use gemm_dsl::spec::Over;
-use gemm_sim::SimError;
 use std::fmt;
 use thiserror::Error;
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What to do where there is no GPU.
+const WITHOUT_GPU: &str = if cfg!(feature = "sim") {
+    "use Device::simulator()"
+} else {
+    "turn on the feature `sim` of gemm-runtime, without which the simulator was left out, and use Device::simulator()"
+};
 
 /// What a call of this crate can fail with. No call panics.
 ///
@@ -24,8 +31,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The NVIDIA driver's library could not be loaded, or is too old to be used.
     #[error(
-        "no usable NVIDIA driver: {reason}. Install a driver of release 525 or later, or use \
-         Device::simulator()"
+        "no usable NVIDIA driver: {reason}. Install a driver of release 525 or later, or {}",
+        WITHOUT_GPU
     )]
     DriverMissing {
         /// What was tried.
@@ -33,8 +40,8 @@ pub enum Error {
     },
     /// The driver is there but reports no GPU.
     #[error(
-        "the NVIDIA driver reports no GPU. Check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or use \
-         Device::simulator()"
+        "the NVIDIA driver reports no GPU. Check `nvidia-smi` and CUDA_VISIBLE_DEVICES, or {}",
+        WITHOUT_GPU
     )]
     NoGpu,
     /// The ordinal names no GPU.
@@ -395,8 +402,9 @@ pub enum Error {
         text: String,
     },
     /// The simulator found a fault, the kernel's or that of its arguments, or stopped a launch at its limit.
+    #[cfg(feature = "sim")]
     #[error(transparent)]
-    Simulator(#[from] Box<SimError>),
+    Simulator(#[from] Box<gemm_sim::SimError>),
     /// The spec is faulty.
     #[error(transparent)]
     Spec(#[from] SpecErrors),
@@ -411,9 +419,18 @@ impl fmt::Debug for Error {
     }
 }
 
-impl From<SimError> for Error {
-    fn from(error: SimError) -> Self {
-        Error::Simulator(Box::new(error))
+impl From<ContractError> for Error {
+    fn from(error: ContractError) -> Self {
+        Error::Unmet(Box::new(error))
+    }
+}
+
+impl From<BindError> for Error {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::Value(error) => error.into(),
+            error => Error::Internal(error.to_string()),
+        }
     }
 }
 

@@ -5,24 +5,27 @@ pub(crate) mod reduce;
 mod sgemm;
 mod table;
 
-pub use reduce::{Arrays, Elements, Folds, InputsFor, ReduceTable, ResultsFor};
-pub use sgemm::with_planes;
-pub(crate) use sgemm::{Called, Chooses, extents, launch_chosen, problem, shape_on};
+pub use reduce::{Elements, Folds, InputsFor, NamedArrays, ReduceTable, ResultsFor};
+pub use sgemm::with_splits;
+pub(crate) use sgemm::{
+    Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, problem, shape_on,
+};
 pub use table::{Choice, ReduceSlot, SgemmSlot, SgemmTable, Table};
 
-use crate::ahead::ahead;
 use crate::device::Device;
 use crate::error::Result;
-use crate::program::Prepared;
-use gemm_dsl::Family;
+use crate::program::CachedProgram;
+use crate::warm_up::warm_up;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+use gemm_dsl::tables::TableFamily;
+use gemm_dsl::{Family, Plan};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use table::Read;
+use table::ParsedTable;
 
 /// A kernel: a spec that has been checked. What a device makes of it belongs to the device.
 ///
@@ -34,7 +37,7 @@ pub struct Kernel<S, E = ()> {
     of: PhantomData<fn() -> (S, E)>,
 }
 
-/// A reduction: it folds elements of arrays into results. Made by [`reduce_kernel!`](crate::reduce_kernel) or from a
+/// A reduction: it folds elements of arrays into results. KernelLoad by [`reduce_kernel!`](crate::reduce_kernel) or from a
 /// [`ReduceSpec`].
 ///
 /// `T` says what the elements are, and `R` what a result is: the type of one array, or a tuple of as many as there
@@ -64,7 +67,7 @@ pub struct Kernel<S, E = ()> {
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
 /// A product C = A·B, or what an `epilogue` makes of its sums, of matrices of `f32`, A of m rows and k columns, B of k rows and n
-/// columns; C is row-major, A and B lie as `layout` says. Made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
+/// columns; C is row-major, A and B lie as `layout` says. KernelLoad by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
 /// `E` lists the kinds of its operands, those that the caller gives beside A, B and C: `alpha` and `beta` of a
 /// `scaled` product, then what the epilogue names. [`N`](crate::N) stands for `bias[n]`, [`M`](crate::M) for
@@ -96,19 +99,19 @@ pub type SgemmKernel = Sgemm;
 /// A call of a kernel or of a [`Table`] on a device, made by [`Sgemm::call`], [`SgemmTable::call`] or, of a reduction
 /// by name, by [`Kernel::call`]: what is launched on views, whose shapes say what the extents are. `O` is what it
 /// has been given for the operands `E`.
-pub struct Call<'a, S, E = (), O = ()> {
-    what: What<'a, S>,
+pub struct Call<'a, S: TableFamily, E = (), O = ()> {
+    what: Callee<'a, S>,
     device: &'a Device,
     given: O,
     of: PhantomData<fn() -> E>,
 }
 
 /// What is called.
-enum What<'a, S> {
+enum Callee<'a, S: TableFamily> {
     /// The kernel of a line.
     Kernel(&'a str),
     /// The kernel that a table chooses.
-    Table(&'a Read<S>),
+    Table(&'a ParsedTable<S>),
 }
 
 impl<S, E> Kernel<S, E> {
@@ -126,7 +129,7 @@ impl<S, E> Kernel<S, E> {
 impl<S: Family, E> Kernel<S, E> {
     /// The kernel of a spec without faults, whose operands are these.
     fn checked(spec: &S) -> Result<Self> {
-        spec.program()?;
+        spec.plan()?.program()?;
         Ok(Self { line: Cow::Owned(spec.to_string()), of: PhantomData })
     }
 
@@ -163,18 +166,18 @@ impl<S: Family, E> Kernel<S, E> {
     /// # Errors
     /// [`Error::Ahead`](crate::Error::Ahead) with what compiling and loading failed with.
     pub fn warm(&self, device: &Device) -> Result<()> {
-        ahead::<S>(device, [self.spec_line()])
+        warm_up::<S>(device, [self.spec_line()])
     }
 
     fn program(&self) -> VerifiedProgram {
-        match self.line.parse::<S>().and_then(|spec| spec.program()) {
+        match self.line.parse::<S::Plan>().and_then(|plan| plan.program()) {
             Ok(program) => program,
             Err(faults) => unreachable!("the line was checked when the kernel was made: {faults}"),
         }
     }
 
     #[doc(hidden)]
-    pub fn prepare(&self, device: &Device) -> Result<Arc<Prepared>> {
+    pub fn prepare(&self, device: &Device) -> Result<Arc<CachedProgram>> {
         device.programs().get::<S>(&self.line)
     }
 }
@@ -206,35 +209,35 @@ impl<S, E> fmt::Display for Kernel<S, E> {
     }
 }
 
-impl<'a, S, E, O> Call<'a, S, E, O> {
-    fn new(what: What<'a, S>, device: &'a Device, given: O) -> Self {
+impl<'a, S: TableFamily, E, O> Call<'a, S, E, O> {
+    fn new(what: Callee<'a, S>, device: &'a Device, given: O) -> Self {
         Self { what, device, given, of: PhantomData }
     }
 }
 
-impl<S> Clone for What<'_, S> {
+impl<S: TableFamily> Clone for Callee<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for What<'_, S> {}
+impl<S: TableFamily> Copy for Callee<'_, S> {}
 
-impl<S, E, O: Clone> Clone for Call<'_, S, E, O> {
+impl<S: TableFamily, E, O: Clone> Clone for Call<'_, S, E, O> {
     fn clone(&self) -> Self {
         Self { given: self.given.clone(), ..*self }
     }
 }
 
-impl<S: fmt::Display, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
+impl<S: TableFamily, E, O: fmt::Debug> fmt::Debug for Call<'_, S, E, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut call = f.debug_struct("Call");
         match &self.what {
-            What::Kernel(line) => call.field("line", line),
-            What::Table(read) => call.field("table", &read.text()),
+            Callee::Kernel(line) => call.field("line", line),
+            Callee::Table(read) => call.field("table", &read.text()),
         };
         call.field("device", self.device).field("given", &self.given).finish_non_exhaustive()
     }
 }
 
-impl<S, E, O: Copy> Copy for Call<'_, S, E, O> {}
+impl<S: TableFamily, E, O: Copy> Copy for Call<'_, S, E, O> {}

@@ -1,22 +1,21 @@
-//! A launch: follows the steps of a program, binds each to the first kernel whose contract its
-//! arguments meet, and hands it to the device.
+//! A launch: the program of a kernel is executed on arrays of a device.
 
 #[cfg(test)]
 mod tests;
 
-use crate::address::{Address, Argument, Description};
+use crate::backend::StepCounters;
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
-use crate::launched::Counted;
-use crate::launched::{Launched, Ran, Took};
-use crate::program::Prepared;
+use crate::kernel_arg::{Address, KernelArg};
+use crate::program::CachedProgram;
+use crate::report::{LaunchReport, LoadTimes};
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::contract::{
-    self, Arguments, ArrayAxis, BoundArray, Call, Parameter, Region, meet,
+use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
+use gemm_dsl::ir::program::{
+    KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill, Temporary,
 };
-use gemm_dsl::ir::program::{KernelId, Launch, ProgramValues, Slot, Temp, TempFill};
-use gemm_dsl::ir::{Extent, VerifiedProgram};
+use gemm_dsl::ir::{Extent, Operand};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use std::sync::Arc;
 const MAX_RANK: usize = 3;
 
 /// An array of a program, or a list of them: where it lies and how its elements lie there.
-pub(crate) struct Bound<'n, B: Backend> {
+pub(crate) struct BoundArray<'n, B: Backend> {
     /// What the caller calls it.
     name: &'n str,
     place: Place<'n, B>,
@@ -33,7 +32,7 @@ pub(crate) struct Bound<'n, B: Backend> {
     rank: usize,
 }
 
-impl<'n, B: Backend> Bound<'n, B> {
+impl<'n, B: Backend> BoundArray<'n, B> {
     /// Elements along so many axes, three at most.
     pub(crate) fn array(name: &'n str, place: Place<'n, B>, along: &[ArrayAxis]) -> Self {
         let mut axes = [ArrayAxis { extent: 1, stride: 1 }; MAX_RANK];
@@ -103,6 +102,26 @@ impl<'n, B: Backend> Bound<'n, B> {
         reach.fold(1, u64::saturating_add)
     }
 
+    /// Its place and layout, as contracts ask for them.
+    fn describe(&self) -> contract::BoundArray<'_> {
+        let place = match &self.place {
+            Place::One { address, len } => {
+                contract::ArrayPlace::One(Region { address: address.bytes(), len: *len })
+            }
+            Place::List(list) => contract::ArrayPlace::List(&list.stretches),
+        };
+        let (name, elem, axes) = (self.name, self.place.elem(), Some(self.axes()));
+        contract::BoundArray { name, elem, place, axes }
+    }
+
+    /// The argument of a kernel that stands for it.
+    pub(crate) fn argument(&self) -> KernelArg<'_, B::Address, B::Pointers> {
+        match &self.place {
+            Place::One { address, .. } => KernelArg::Array(address.clone()),
+            Place::List(list) => KernelArg::List { arrays: &list.arrays, pointers: &list.pointers },
+        }
+    }
+
     fn axes(&self) -> &[ArrayAxis] {
         &self.axes[..self.rank]
     }
@@ -123,22 +142,30 @@ impl<'n, B: Backend> Bound<'n, B> {
     }
 }
 
-/// A temporary of a program: its shape, and where it lies once a launch has needed it.
-struct Temporary<A> {
-    len: u64,
-    axes: Vec<ArrayAxis>,
-    address: Option<A>,
+/// Launches a program on arrays, which are bound by operand.
+pub(crate) fn launch<'a, B: Backend>(
+    on: On<'a, B>,
+    program: &Arc<CachedProgram>,
+    values: &ProgramValues,
+    arrays: &[(Operand, BoundArray<'a, B>)],
+) -> Result<LaunchReport> {
+    let arrays = program.program.bind_arrays(arrays)?;
+    check_overlap(arrays.inputs(), arrays.outputs())?;
+    let (backend, load_times) = (on.backend, LoadTimes::default());
+    let mut run = Run { backend, program, workspace: None, load_times };
+    let mut execution = program.program.execute(values, &arrays, &mut run)?;
+    execution.launches.retain(|launch| launch.report.is_some());
+    if let Some(workspace) = &mut run.workspace {
+        B::holds_zeros(workspace, true);
+    }
+    Ok(LaunchReport { program: Arc::clone(program), execution, load_times: run.load_times })
 }
 
-/// Launches a program. The problem is its extents, then the bits of the caller's numbers, both in the order
-/// of the program's.
-pub(crate) fn launch<B: Backend>(
-    on: On<'_, B>,
-    program: &Arc<Prepared>,
-    inputs: &[Bound<'_, B>],
-    outputs: &[Bound<'_, B>],
-    problem: &[u64],
-) -> Result<Launched> {
+/// Checks that no output shares memory with another array.
+fn check_overlap<B: Backend>(
+    inputs: &[&BoundArray<'_, B>],
+    outputs: &[&BoundArray<'_, B>],
+) -> Result<()> {
     for (n, written) in outputs.iter().enumerate() {
         for other in inputs.iter().chain(&outputs[..n]) {
             if written.meets(other) {
@@ -147,198 +174,60 @@ pub(crate) fn launch<B: Backend>(
             }
         }
     }
-    let known = program.program.known(problem)?;
-    let launches = program.program.launches(&known)?;
-    let (backend, temps) = (on.backend, Vec::new());
-    let mut run = Run { backend, program, inputs, outputs, known: &known, temps, held: None };
-    // Whatever is compiled is so before any scratch memory is held, which other threads may wait for.
-    let main = VerifiedProgram::main_of(&launches);
-    let (mut chosen, mut took) = (Vec::with_capacity(launches.len()), Took::default());
-    for launch in launches {
-        let (kernel, call) = run.choose(launch)?;
-        if !call.is_empty() {
-            took.add(backend.ready(program.kernel(kernel))?);
-        }
-        chosen.push((launch, kernel, call));
-    }
-    let main_kernel = main.map_or(KernelId(0), |number| chosen[number].1);
-    let mut steps = Vec::with_capacity(chosen.len());
-    for (number, (launch, kernel, call)) in chosen.into_iter().enumerate() {
-        if !call.is_empty() {
-            let is_main = main == Some(number);
-            let counted = run.launch(launch, kernel, &call, is_main)?;
-            steps.push(Ran { kernel, grid: call.grid, is_main, counted });
-        }
-    }
-    if let Some(workspace) = &mut run.held {
-        B::holds_zeros(workspace, true);
-    }
-    Ok(Launched { program: Arc::clone(program), main: main_kernel, steps, took })
+    Ok(())
 }
 
-/// A program under way.
-struct Run<'a, B: Backend> {
+/// A program under way on a back end.
+struct Run<'a, 'p, B: Backend> {
     backend: &'a B,
-    program: &'a Prepared,
-    inputs: &'a [Bound<'a, B>],
-    outputs: &'a [Bound<'a, B>],
-    known: &'a ProgramValues,
-    /// As many as launches so far have named.
-    temps: Vec<Temporary<B::Address>>,
+    program: &'p CachedProgram,
     /// The scratch memory, which on a GPU all launches of the device share, one after the other on its
     /// stream: it keeps other threads from launching in between.
-    held: Option<B::Workspace<'a>>,
+    workspace: Option<B::Workspace<'a>>,
+    load_times: LoadTimes,
 }
 
-impl<'a, B: Backend> Run<'a, B> {
-    /// The first kernel of a launch whose contract is met.
-    ///
-    /// # Errors
-    /// What the last one, the least demanding, is lacking.
-    fn choose(&mut self, launch: &Launch) -> Result<(KernelId, Call)> {
-        for (_, slot) in &launch.bind {
-            if let Slot::Temp(n) = slot {
-                self.declare(*n)?;
-            }
-        }
-        let mut extents = Vec::with_capacity(launch.extents.len());
-        for (extent, value) in &launch.extents {
-            extents.push((*extent, self.program.program.eval(value, self.known)?));
-        }
-        let mut arrays = Vec::with_capacity(launch.bind.len());
-        for (operand, slot) in &launch.bind {
-            arrays.push((*operand, self.array(*slot)?));
-        }
-        let arguments = self.known.arguments();
-        let given = Arguments { extents: &extents, arguments, arrays: &arrays };
-        let mut unmet = None;
-        for &id in &launch.choose {
-            match self.program.kernel(id).kernel.contract().bind(&given) {
-                Ok(call) => return Ok((id, call)),
-                Err(lacking) => unmet = Some(lacking),
-            }
-        }
-        match unmet {
-            Some(unmet) => Err(Error::Unmet(Box::new(unmet))),
-            None => unreachable!("VerifiedProgram::new: a launch has a kernel"),
-        }
+impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
+    type Array = BoundArray<'a, B>;
+    type Report = Option<Box<StepCounters>>;
+    type Error = Error;
+
+    fn describe<'b>(&self, array: &'b BoundArray<'a, B>) -> contract::BoundArray<'b> {
+        array.describe()
     }
 
-    /// Computes the shapes of the temporaries up to this one.
-    fn declare(&mut self, number: usize) -> Result<()> {
-        while self.temps.len() <= number {
-            let Temp { dims, .. } = &self.program.program.temps[self.temps.len()];
-            let (axes, len) = self.program.packed(dims, self.known)?;
-            self.temps.push(Temporary { len, axes, address: None });
-        }
+    fn prepare(&mut self, kernel: KernelId) -> Result<()> {
+        self.load_times.add(self.backend.ready(self.program.kernel(kernel))?);
         Ok(())
     }
 
-    fn array(&self, slot: Slot) -> Result<BoundArray<'_>> {
-        Ok(match slot {
-            Slot::Input(_) | Slot::Output(_) => {
-                let bound = self.bound(slot)?;
-                let place = match &bound.place {
-                    Place::One { address, len } => {
-                        contract::ArrayPlace::One(Region { address: address.bytes(), len: *len })
-                    }
-                    Place::List(list) => contract::ArrayPlace::List(&list.stretches),
-                };
-                BoundArray {
-                    name: bound.name,
-                    elem: bound.place.elem(),
-                    place,
-                    axes: Some(bound.axes()),
-                }
-            }
-            // The device aligns what it allocates to 256 bytes.
-            Slot::Temp(n) => {
-                let Temporary { len, axes, .. } = &self.temps[n];
-                let Temp { name, elem, .. } = self.program.program.temps[n];
-                let place = contract::ArrayPlace::One(Region { address: 0, len: *len });
-                BoundArray { name, elem, place, axes: Some(axes) }
-            }
-        })
-    }
-
-    fn bound(&self, slot: Slot) -> Result<&'a Bound<'a, B>> {
-        let bound = match slot {
-            Slot::Input(n) => self.inputs.get(n),
-            Slot::Output(n) => self.outputs.get(n),
-            Slot::Temp(_) => None,
-        };
-        bound.ok_or_else(|| Error::Internal(format!("the call has no {slot:?}")))
-    }
-
-    /// What a kernel is given for an array; a temporary is allocated where it is asked for first.
-    fn argument(&mut self, slot: Slot) -> Result<Argument<'a, B::Address, B::Pointers>> {
-        let Slot::Temp(n) = slot else {
-            return Ok(match &self.bound(slot)?.place {
-                Place::One { address, .. } => Argument::Array(address.clone()),
-                Place::List(list) => {
-                    Argument::List { arrays: &list.arrays, pointers: &list.pointers }
-                }
-            });
-        };
-        let temp = &mut self.temps[n];
-        if let Some(address) = &temp.address {
-            return Ok(Argument::Array(address.clone()));
-        }
+    fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<BoundArray<'a, B>> {
         let backend = self.backend;
-        let workspace = self.held.get_or_insert_with(|| backend.workspace());
-        let Temp { elem, fill, .. } = self.program.program.temps[n];
-        let address = match fill {
-            TempFill::Kept => backend.scratch_of_zeros(workspace, n, elem, temp.len)?,
+        let workspace = self.workspace.get_or_insert_with(|| backend.workspace());
+        let (number, temp, len) = (temporary.number, temporary.temp, temporary.layout.len);
+        let address = match temp.fill {
+            TempFill::Kept => backend.scratch_of_zeros(workspace, number, temp.elem, len)?,
             TempFill::Uninitialised | TempFill::Zero => {
-                backend.scratch(workspace, n, elem, temp.len)?
+                backend.scratch(workspace, number, temp.elem, len)?
             }
         };
-        if fill == TempFill::Zero {
-            backend.zero(&address, temp.len)?;
+        if temp.fill == TempFill::Zero {
+            backend.zero(&address, len)?;
         }
-        temp.address = Some(address.clone());
-        Ok(Argument::Array(address))
+        Ok(BoundArray::vector(temp.name, Place::One { address, len }, len))
     }
 
     fn launch(
         &mut self,
-        launch: &Launch,
-        kernel: KernelId,
-        call: &Call,
-        is_main: bool,
-    ) -> Result<Option<Box<Counted>>> {
-        let loadable = self.program.kernel(kernel);
-        let params = loadable.kernel.contract().params();
-        let mut arguments = Vec::with_capacity(params.len());
-        let mut maps = call.maps.iter();
-        for (param, bits) in params.iter().zip(&call.scalars) {
-            arguments.push(match param {
-                Parameter::Scalar { ty, .. } => Argument::scalar(*ty, *bits),
-                Parameter::Array(array) => {
-                    let bound = launch.bind.iter().find(|(o, _)| *o == array.operand);
-                    let Some((_, slot)) = bound else {
-                        unreachable!("VerifiedProgram::new: every operand is bound")
-                    };
-                    let argument = self.argument(*slot)?;
-                    let Some(map) = &array.map else {
-                        arguments.push(argument);
-                        continue;
-                    };
-                    let Some(mapped) = maps.next() else {
-                        unreachable!(
-                            "Contract::bind: a call has what each tensor map says, in order"
-                        )
-                    };
-                    let (elem, map, mapped) = (array.elem, map.clone(), mapped.clone());
-                    argument.mapped(Description { elem, map, mapped })
-                }
-            });
-        }
-        let counted = self.backend.launch(loadable, (call.grid, is_main), arguments)?;
+        launch: &KernelLaunch<'_, BoundArray<'a, B>>,
+    ) -> Result<Option<Box<StepCounters>>> {
+        let (kernel, arguments) = (self.program.kernel(launch.kernel), launch.arguments.iter());
+        let arguments = arguments.map(KernelArg::new).collect();
+        let counters = self.backend.launch(kernel, launch.grid, launch.is_main, arguments)?;
         // Should a later step of the program fail.
-        if let Some(workspace) = &mut self.held {
+        if let Some(workspace) = &mut self.workspace {
             B::holds_zeros(workspace, false);
         }
-        Ok(counted)
+        Ok(counters)
     }
 }

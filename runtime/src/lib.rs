@@ -50,6 +50,12 @@
 //! opt-level = 3
 //! ```
 //!
+//! # Features
+//!
+//! * `sim`, on by default: the simulator, [`Device::simulator`] and all that tells of it. Without it, which needs
+//!   `default-features = false` and the feature of a CUDA version, neither gemm-sim nor rayon is built.
+//! * `cuda-13000`, on by default, and its like: the version of CUDA whose driver interface is declared.
+//!
 //! # Environment
 //!
 //! * `GEMM_NVRTC_PATH`: the NVRTC library or a directory that holds it; else the loader's path, the
@@ -59,8 +65,6 @@
 // Tables are shipped as `tune --table` writes them for others.
 extern crate self as gemm_runtime;
 
-mod address;
-mod ahead;
 mod backend;
 mod blas;
 mod buffer;
@@ -68,24 +72,28 @@ mod cache;
 pub mod compile;
 mod device;
 mod download;
-mod erased;
+mod dyn_array;
 mod error;
 mod kernel;
+mod kernel_arg;
 mod launch;
-mod launched;
 mod library;
 mod list;
 mod matrix;
-mod memory;
 mod operand;
-mod planes;
-mod prepared;
 mod program;
+mod report;
 mod segments;
 mod shape;
+mod split_matrix;
+mod splits;
 mod view;
+mod warm_up;
 
-pub use backend::simulator::Simulation;
+#[cfg(feature = "sim")]
+pub use backend::simulator::{
+    Counters, Quantity, SassCounters, SimError, Simulation, fault, watch,
+};
 pub use backend::tensor_map;
 pub use blas::{SgemmCall, sgemm, sgemm_tables, warm};
 pub use buffer::{Buffer, BufferView, BufferViewMut};
@@ -97,66 +105,48 @@ pub use gemm_dsl::ir::contract::{Between, ContractError, Need, Subject};
 pub use gemm_dsl::ir::{Extent, Operand, Variant};
 pub use gemm_dsl::spec::{self, ReduceSpec, SgemmSpec};
 pub use gemm_dsl::tables::{KernelTable, SgemmShape};
+pub use gemm_dsl::target::element::Element;
 pub use gemm_dsl::{SpecError, SpecErrors};
-pub use gemm_sim::{Counters, Element, Quantity, SassCounters, SimError};
 pub use half;
 pub use kernel::operands::{
     AnyOperand, ByName, M, MN, N, Named, OperandFor, OperandKind, Operands, OperandsFor,
 };
 pub use kernel::{
-    Arrays, Call, Choice, Elements, Folds, InputsFor, Kernel, ReduceKernel, ReduceTable,
+    Call, Choice, Elements, Folds, InputsFor, Kernel, NamedArrays, ReduceKernel, ReduceTable,
     ResultsFor, Sgemm, SgemmKernel, SgemmTable, Table,
 };
-pub use launched::{Launched, LaunchedStep};
 pub use list::{MatrixList, MatrixListMut};
 pub use matrix::Matrix;
 pub use operand::{Input, InputOf, Output, OutputOf, Vector, VectorMut, VectorOf};
-pub use prepared::PreparedMatrix;
+pub use report::{LaunchReport, StepReport};
 pub use segments::{Offset, Segments};
+pub use split_matrix::SplitMatrix;
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
-
-/// What a [`SimError`] is made of: where in a kernel what went wrong.
-pub mod fault {
-    pub use gemm_dsl::ir::{BinaryOp, Elem, HostError, RegisterLimit, Scope, Space, Ty};
-    pub use gemm_sim::{
-        EarlierAccess, Fault, FaultKind, MbarrierFault, Position, Reach, RefusedAccess, WaitReason,
-        WaitingWarp,
-    };
-}
-
-/// What somebody sees who looks on at the simulator ([`Simulation::watch`]).
-pub mod watch {
-    pub use crate::backend::simulator::{Arguments, Replay, Seen, Watch};
-    pub use gemm_dsl::ir::VerifiedKernel;
-    // Not its `Buffer`: with two of that name the compiler's messages spell out which one is meant.
-    pub use gemm_sim::{
-        AccessEvent, Action, BoxCopy, BufferArg, Detail, Event, EventKind, Kind, Operand, Pattern,
-        Price, Profile, Trace, cost,
-    };
-}
 
 /// What `gemm-world` builds on, and nobody else should: it may change in any version. Transports copy
 /// between addresses of a back end, and collective calls launch parts of what a user's call launches
 /// as a whole; a public API of either would be the back ends themselves.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::address::Address;
-    pub use crate::ahead::load;
     pub use crate::backend::driver::{failed, gpus};
     pub use crate::backend::gpu::Gpu;
+    #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
     pub use crate::backend::{Area, Areas, Backend};
     pub use crate::device::{Either, On};
-    pub use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
+    pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
     pub use crate::kernel::operands::{Beside, arrays, sealed as operands};
-    pub use crate::kernel::reduce::{Given, fold, fold_partials, fold_shard, sealed as reduce};
-    pub use crate::kernel::with_planes;
-    pub use crate::library::{Candidate, Place, Places, Wanted, find_at, open, symbol};
-    pub use crate::memory::Keeps;
-    pub use crate::operand::{Exclusive, Resolved, Shared, read, sealed as operand, write};
-    pub use crate::planes::Planes;
-    pub use crate::prepared::Preparing;
+    pub use crate::kernel::reduce::{
+        ReduceArrays, fold, fold_partials, fold_shard, sealed as reduce,
+    };
+    pub use crate::kernel::with_splits;
+    pub use crate::kernel_arg::Address;
+    pub use crate::library::{Candidate, LibrarySpec, Places, SearchPlace, find_at, open, symbol};
+    pub use crate::operand::{Exclusive, LocatedOperand, Shared, read, sealed as operand, write};
     pub use crate::shape::{Batch, Shape};
+    pub use crate::split_matrix::PendingSplit;
+    pub use crate::splits::SplitBuffers;
+    pub use crate::warm_up::load;
 }
 
 #[doc(hidden)]

@@ -1,10 +1,10 @@
 //! Libraries of C that are looked for and loaded at run time.
 
 mod search;
-mod wanted;
+mod spec;
 
 pub use search::{Candidate, Places, files_beside, find_at};
-pub use wanted::{NVRTC, Place, Wanted};
+pub use spec::{LibrarySpec, NVRTC, SearchPlace};
 
 use libloading::Library;
 use std::path::Path;

@@ -1,23 +1,24 @@
 //! Lists of matrices: each lies wherever it does, and a kernel finds it by its pointer.
 
-use crate::address::Address;
-use crate::backend::{Backend, Listed, Place};
+use crate::backend::{ArrayList, Backend, Place};
 use crate::device::{Device, On, dispatch};
 use crate::error::{Error, Result};
-use crate::memory::Keeps;
-use crate::operand::{self, Arrays, Exclusive, Input, Output, Resolved, Shared, input, output};
+use crate::kernel_arg::Address;
+use crate::operand::{
+    self, Exclusive, Input, ListArrays, LocatedOperand, Output, Shared, input, output,
+};
 use crate::shape::{Batch, Shape};
 use crate::view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixRef};
 use cudarc::driver::{CudaView, CudaViewMut};
 use gemm_dsl::ir::contract::{Region, united};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::marker::PhantomData;
 
 /// Matrices in device memory to be read, of one shape, each wherever it lies: one for each product of a
 /// kernel with `batch: pointers`.
 ///
-/// Made of views, which it borrows, it holds their pointers in the memory of the device, where kernels read
+/// KernelLoad of views, which it borrows, it holds their pointers in the memory of the device, where kernels read
 /// them; so it may serve many launches, and may be dropped as soon as the last of them was made. The same
 /// matrix may be in it twice. It stands for [`AsMatrix`], and its transpose lists the transposes.
 ///
@@ -40,7 +41,7 @@ use std::marker::PhantomData;
 ///
 /// While the device's stream is captured into a graph no list can be made.
 pub struct MatrixList<'a, T: Element = f32> {
-    arrays: Arrays,
+    arrays: ListArrays,
     cuda: Vec<CudaView<'a, T>>,
     shape: Shape,
     borrowed: PhantomData<&'a T>,
@@ -48,7 +49,7 @@ pub struct MatrixList<'a, T: Element = f32> {
 
 /// Matrices in device memory to be written: as [`MatrixList`], exclusively borrowed. No two share elements.
 pub struct MatrixListMut<'a, T: Element = f32> {
-    arrays: Arrays,
+    arrays: ListArrays,
     cuda: Vec<CudaViewMut<'a, T>>,
     shape: Shape,
     borrowed: PhantomData<&'a mut T>,
@@ -124,10 +125,10 @@ impl<'a, T: Element> MatrixListMut<'a, T> {
     pub fn parts<M: AsMatrixMut<Element = T> + ?Sized>(
         device: &Device,
         matrix: &'a mut M,
-        (rows, cols): (usize, usize),
+        extents: (usize, usize),
         firsts: impl IntoIterator<Item = (usize, usize)>,
     ) -> Result<Self> {
-        let mut view = matrix.as_matrix_mut();
+        let ((rows, cols), mut view) = (extents, matrix.as_matrix_mut());
         let (whole, nested) = (view.shape(), view.shape().batch.is_some());
         if nested {
             return Err(Error::BatchInList { nth: 0 });
@@ -200,7 +201,7 @@ fn alike(shapes: impl ExactSizeIterator<Item = Shape>) -> Result<Shape> {
 }
 
 /// Where a matrix lies: its address, and the elements from there on.
-fn place<B: Backend>(resolved: Resolved<'_, B>) -> Result<(B::Address, u64)> {
+fn place<B: Backend>(resolved: LocatedOperand<'_, B>) -> Result<(B::Address, u64)> {
     match &resolved.place {
         Place::One { address, len } => Ok((address.clone(), *len)),
         Place::List(_) => unreachable!("alike: it is no batch"),
@@ -208,11 +209,11 @@ fn place<B: Backend>(resolved: Resolved<'_, B>) -> Result<(B::Address, u64)> {
 }
 
 /// The list of what lies there.
-fn list<T: Element, B: Keeps>(
+fn list<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
     shape: Shape,
-) -> Result<Arrays> {
+) -> Result<ListArrays> {
     let span = shape.span() as u64;
     let memory = united(places.iter().map(|(address, _)| address.range(span)).collect());
     let stretch =
@@ -220,15 +221,15 @@ fn list<T: Element, B: Keeps>(
     let stretches = places.iter().map(stretch).collect();
     let arrays: Vec<B::Address> = places.into_iter().map(|(address, _)| address).collect();
     let pointers = on.backend.pointers(&arrays)?;
-    Ok(Arrays::new(on, Listed { elem: T::ELEM, arrays, pointers, stretches, memory }))
+    Ok(ListArrays::new(on, ArrayList { elem: T::ELEM, arrays, pointers, stretches, memory }))
 }
 
 /// As [`list`], of what will be written: matrices of which no two share elements.
-fn written<T: Element, B: Keeps>(
+fn written<T: Element, B: Backend>(
     on: On<'_, B>,
     places: Vec<(B::Address, u64)>,
     shape: Shape,
-) -> Result<Arrays> {
+) -> Result<ListArrays> {
     let span = shape.span() as u64;
     let size = u64::from(T::ELEM.size());
     let mut starts: Vec<(u64, usize)> = Vec::with_capacity(places.len());

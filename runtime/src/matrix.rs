@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::shape::{Shape, extent, product, too_large};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 
 /// The rows of a matrix start at multiples of this many bytes.
 const ROW_ALIGNMENT: usize = 16;

@@ -1,15 +1,15 @@
 //! What a launch accepts as an input or an output.
 
-use crate::address::Address;
-use crate::backend::{Backend, Listed, Place};
+use crate::backend::{ArrayList, Backend, Place};
 use crate::buffer::{Buffer, BufferView, BufferViewMut, ELEMENTS};
 use crate::device::{Device, On};
 use crate::error::{Error, Owner, Result};
-use crate::memory::{Keeps, Lists};
-use crate::planes::Planes;
+use crate::kernel_arg::Address;
 use crate::shape::Shape;
+use crate::splits::SplitBuffers;
 use cudarc::driver::{CudaSlice, CudaView, CudaViewMut, SyncOnDrop};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
+use std::any::Any;
 use std::ops::Range;
 
 /// An array in device memory that a kernel reads: [`Buffer`], [`Matrix`](crate::Matrix), a view of
@@ -73,14 +73,14 @@ pub trait VectorMut: Output {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Element, Exclusive, Planes, Shape, Shared};
+    use super::{Element, Exclusive, Shape, Shared, SplitBuffers};
 
     pub trait Input<T: Element> {
         /// The elements, and the shape of a matrix.
         fn input(&self) -> (Shared<'_, T>, Option<Shape>);
 
-        /// The planes that have been made of it for products in which it is A, 0, or B, 1.
-        fn planes(&self, _side: usize) -> Option<&Planes> {
+        /// The splits that have been made of it for products in which it is A, 0, or B, 1.
+        fn splits(&self, _side: usize) -> Option<&SplitBuffers> {
             None
         }
     }
@@ -130,15 +130,15 @@ macro_rules! output {
 pub(crate) use output;
 
 /// The arrays of a list of matrices, on the device whose memory they are.
-pub struct Arrays {
-    // Dropped before the device it is memory of.
-    lists: Lists,
+pub struct ListArrays {
+    // An `ArrayList` of the device's back end, dropped before the device.
+    list: Box<dyn Any + Send + Sync>,
     device: Device,
 }
 
-impl Arrays {
-    pub fn new<B: Keeps>(on: On<'_, B>, list: Listed<B>) -> Self {
-        Self { lists: B::keep_list(list), device: on.device.clone() }
+impl ListArrays {
+    pub fn new<B: Backend>(on: On<'_, B>, list: ArrayList<B>) -> Self {
+        Self { list: Box::new(list), device: on.device.clone() }
     }
 }
 
@@ -149,7 +149,7 @@ pub enum Shared<'a, T: Element> {
     /// Elements of `cudarc`'s.
     Cuda(CudaView<'a, T>),
     /// Those of a list of arrays, of which these are `cudarc`'s.
-    List(&'a Arrays, Vec<CudaView<'a, T>>),
+    List(&'a ListArrays, Vec<CudaView<'a, T>>),
 }
 
 /// Elements to write, before they are known to belong to the device of a call.
@@ -159,7 +159,7 @@ pub enum Exclusive<'a, T: Element> {
     /// Elements of `cudarc`'s.
     Cuda(CudaViewMut<'a, T>),
     /// Those of a list of arrays, of which these are `cudarc`'s.
-    List(&'a Arrays, Vec<CudaViewMut<'a, T>>),
+    List(&'a ListArrays, Vec<CudaViewMut<'a, T>>),
 }
 
 impl<T: Element> Shared<'_, T> {
@@ -233,7 +233,7 @@ impl<T: Element> Exclusive<'_, T> {
 }
 
 /// An operand that belongs to the device of the call.
-pub struct Resolved<'a, B: Backend> {
+pub struct LocatedOperand<'a, B: Backend> {
     /// Its place in memory.
     pub place: Place<'a, B>,
     /// The shape of a matrix, or of each one of a list; the address is that of its first element.
@@ -243,7 +243,7 @@ pub struct Resolved<'a, B: Backend> {
     _used: Vec<SyncOnDrop<'a>>,
 }
 
-impl<B: Backend> Resolved<'_, B> {
+impl<B: Backend> LocatedOperand<'_, B> {
     /// Whether it is a list without arrays.
     pub(crate) fn is_empty_list(&self) -> bool {
         matches!(self.place, Place::List(list) if list.arrays.is_empty())
@@ -263,73 +263,83 @@ impl<B: Backend> Resolved<'_, B> {
 
 /// Checks that an input lives on the device, and has the device's stream wait for work on it that
 /// `cudarc` knows of.
-pub fn read<'a, B: Keeps, I: Input + ?Sized>(
+pub fn read<'a, B: Backend, I: Input + ?Sized>(
     on: On<'a, B>,
     input: &'a I,
     argument: &str,
-) -> Result<Resolved<'a, B>> {
-    resolve(on, input.input(), argument)
+) -> Result<LocatedOperand<'a, B>> {
+    let (elements, shape) = input.input();
+    resolve(on, elements, shape, argument)
 }
 
 /// As [`read`], of an input's elements and its shape.
-pub fn resolve<'a, T: Element, B: Keeps>(
+pub fn resolve<'a, T: Element, B: Backend>(
     on: On<'a, B>,
-    (elements, shape): (Shared<'a, T>, Option<Shape>),
+    elements: Shared<'a, T>,
+    shape: Option<Shape>,
     argument: &str,
-) -> Result<Resolved<'a, B>> {
+) -> Result<LocatedOperand<'a, B>> {
     let len = elements.len();
     let slice =
         |view| on.backend.slice(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context));
-    let found = match elements {
+    let (address, used) = match elements {
         Shared::Buffer(view) => (view_of(on, &view, argument)?, None),
         Shared::Cuda(view) => slice(view)?,
         Shared::List(arrays, views) => {
             let place = Place::List(listed(on, arrays, argument)?);
             let used = views.into_iter().map(|view| Ok(slice(view)?.1));
             let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
-            return Ok(Resolved { place, shape, _used: used.into_iter().flatten().collect() });
+            return Ok(LocatedOperand {
+                place,
+                shape,
+                _used: used.into_iter().flatten().collect(),
+            });
         }
     };
-    resolved(found, len, shape, argument)
+    resolved(address, used, len, shape, argument)
 }
 
 /// As [`read`], of an output.
-pub fn write<'a, B: Keeps, O: Output + ?Sized>(
+pub fn write<'a, B: Backend, O: Output + ?Sized>(
     on: On<'a, B>,
     output: &'a mut O,
     argument: &str,
-) -> Result<Resolved<'a, B>> {
+) -> Result<LocatedOperand<'a, B>> {
     let (elements, shape) = output.output();
     let len = elements.len();
     let slice = |view| {
         on.backend.slice_mut(view)?.ok_or_else(|| wrong_device(on, argument, Owner::Context))
     };
-    let found = match elements {
+    let (address, used) = match elements {
         Exclusive::Buffer(view) => (view_of(on, &view, argument)?, None),
         Exclusive::Cuda(view) => slice(view)?,
         Exclusive::List(arrays, views) => {
             let place = Place::List(listed(on, arrays, argument)?);
             let used = views.into_iter().map(|view| Ok(slice(view)?.1));
             let used: Vec<Option<SyncOnDrop<'a>>> = used.collect::<Result<_>>()?;
-            return Ok(Resolved { place, shape, _used: used.into_iter().flatten().collect() });
+            return Ok(LocatedOperand {
+                place,
+                shape,
+                _used: used.into_iter().flatten().collect(),
+            });
         }
     };
-    resolved(found, len, shape, argument)
+    resolved(address, used, len, shape, argument)
 }
 
 /// The arrays of a list of the device.
-fn listed<'a, B: Keeps>(
+fn listed<'a, B: Backend>(
     on: On<'_, B>,
-    arrays: &'a Arrays,
+    arrays: &'a ListArrays,
     argument: &str,
-) -> Result<&'a Listed<B>> {
+) -> Result<&'a ArrayList<B>> {
     let owner = &arrays.device;
-    let ours = if owner.is_same(on.device) { B::kept_list(&arrays.lists) } else { None };
+    let ours = if owner.is_same(on.device) { arrays.list.downcast_ref() } else { None };
     ours.ok_or_else(|| wrong_device(on, argument, owner_of(owner)))
 }
 
 /// The address of a view of a buffer of the device.
-fn view_of<T: Element, B: Keeps>(
+fn view_of<T: Element, B: Backend>(
     on: On<'_, B>,
     view: &BufferView<'_, T>,
     argument: &str,
@@ -355,11 +365,12 @@ fn wrong_device<B>(on: On<'_, B>, argument: &str, belongs: Owner) -> Error {
 }
 
 fn resolved<'a, B: Backend>(
-    (address, used): (B::Address, Option<SyncOnDrop<'a>>),
+    address: B::Address,
+    used: Option<SyncOnDrop<'a>>,
     len: usize,
     shape: Option<Shape>,
     argument: &str,
-) -> Result<Resolved<'a, B>> {
+) -> Result<LocatedOperand<'a, B>> {
     let start = shape.map_or(0, |shape| shape.start);
     let left = len.checked_sub(start).map(|left| left as u64);
     let part = left.and_then(|left| Some((address.part(start as u64, left)?, left)));
@@ -368,7 +379,11 @@ fn resolved<'a, B: Backend>(
         has: len as u64,
         need: format!("the matrix starts at element {start}"),
     })?;
-    Ok(Resolved { place: Place::One { address, len }, shape, _used: used.into_iter().collect() })
+    Ok(LocatedOperand {
+        place: Place::One { address, len },
+        shape,
+        _used: used.into_iter().collect(),
+    })
 }
 
 /// Makes a type of elements `T` an input without a shape: its elements.

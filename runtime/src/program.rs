@@ -4,11 +4,11 @@ use crate::compile::Resources;
 use crate::error::{Error, Result};
 use cudarc::driver::CudaFunction;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
-use gemm_dsl::Family;
-use gemm_dsl::ir::contract::ArrayAxis;
-use gemm_dsl::ir::program::{KernelId, ProgramValues};
-use gemm_dsl::ir::{Elem, Expr, Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::ir::program::KernelId;
+use gemm_dsl::ir::{Operand, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Arith, EpilogueArg, ReduceSpec, SgemmSpec};
+use gemm_dsl::{Family, Plan};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -16,15 +16,14 @@ use std::time::{Duration, Instant};
 
 /// The programs of a device by macro and spec.
 #[derive(Default)]
-pub struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<Prepared>>>>);
+pub struct Programs(RwLock<HashMap<&'static str, HashMap<String, Arc<CachedProgram>>>>);
 
 impl Programs {
     /// The program of a spec, by its canonical line.
-    pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<Prepared>> {
+    pub(crate) fn get<S: Family>(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept(S::MACRO, line, || {
-            let spec = line.parse::<S>()?;
-            let (program, operands) = (spec.program()?, spec.operands());
-            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, operands) })
+            let plan = line.parse::<S::Plan>()?;
+            Ok(CachedProgram::by_plan::<S>(plan.program()?, plan))
         })
     }
 
@@ -42,34 +41,32 @@ impl Programs {
         family: &'static str,
         name: &str,
         make: impl FnOnce() -> Result<VerifiedProgram>,
-    ) -> Result<Arc<Prepared>> {
-        self.kept(family, name, || Ok(Prepared::new(make()?, Vec::new())))
+    ) -> Result<Arc<CachedProgram>> {
+        self.kept(family, name, || Ok(CachedProgram::new(make()?, Vec::new())))
     }
 
-    /// The program that makes planes of a B that lies row by row, or column by column.
-    pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<Prepared>> {
+    /// The program that makes splits of a B that lies row by row, or column by column.
+    pub fn splits_of_b(&self, arith: Arith, by_column: bool) -> Result<Arc<CachedProgram>> {
         let name = format!("{arith}{}", if by_column { ", by column" } else { "" });
         self.kept("planes", &name, || {
             let program = SgemmSpec::splits_of_b(arith, by_column)?;
-            Ok(Prepared::new(program, Vec::new()))
+            Ok(CachedProgram::new(program, Vec::new()))
         })
     }
 
     /// The program that folds a shard of what a reduction folds.
-    pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<Prepared>> {
+    pub(crate) fn of_shard(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept("shard", line, || {
-            let spec = line.parse::<ReduceSpec>()?;
-            let program = spec.program_of_shard()?;
-            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, Vec::new()) })
+            let plan = line.parse::<ReducePlan>()?;
+            Ok(CachedProgram::by_plan::<ReduceSpec>(plan.program_of_shard()?, plan))
         })
     }
 
     /// The program that folds what all shards have left.
-    pub fn of_partials(&self, line: &str) -> Result<Arc<Prepared>> {
+    pub fn of_partials(&self, line: &str) -> Result<Arc<CachedProgram>> {
         self.kept("partials", line, || {
-            let spec = line.parse::<ReduceSpec>()?;
-            let program = spec.program_of_partials()?;
-            Ok(Prepared { spec: Some(Box::new(spec)), ..Prepared::new(program, Vec::new()) })
+            let plan = line.parse::<ReducePlan>()?;
+            Ok(CachedProgram::by_plan::<ReduceSpec>(plan.program_of_partials()?, plan))
         })
     }
 
@@ -78,8 +75,8 @@ impl Programs {
         &self,
         family: &'static str,
         name: &str,
-        make: impl FnOnce() -> Result<Prepared>,
-    ) -> Result<Arc<Prepared>> {
+        make: impl FnOnce() -> Result<CachedProgram>,
+    ) -> Result<Arc<CachedProgram>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known.get(family).and_then(|programs| programs.get(name)) {
             return Ok(Arc::clone(program));
@@ -94,42 +91,53 @@ impl Programs {
 }
 
 /// A program ready to be launched on one device.
-pub struct Prepared {
+pub struct CachedProgram {
     pub(crate) program: VerifiedProgram,
-    /// The spec, of type `S` where [`Programs::get`] was asked for one of `S`.
-    spec: Option<Box<dyn Any + Send + Sync>>,
+    /// The plan, of type `S::Plan` where [`Programs::get`] was asked for a spec of `S`.
+    plan: Option<Box<dyn Any + Send + Sync>>,
     /// What its spec says that the caller gives beside the matrices.
     pub(crate) operands: Vec<EpilogueArg>,
     /// Its kernels, in its order.
-    kernels: Vec<Loadable>,
-    /// The same where the planes of A are given, of B, or of both.
-    given: [OnceLock<Option<Arc<Prepared>>>; 3],
+    kernels: Vec<CachedKernel>,
+    /// The same where the splits of A are given, of B, or of both.
+    given: [OnceLock<Option<Arc<CachedProgram>>>; 3],
 }
 
-impl Prepared {
+impl CachedProgram {
     fn new(program: VerifiedProgram, operands: Vec<EpilogueArg>) -> Self {
-        let kernels = program.kernels.iter().map(Loadable::new).collect();
-        Self { program, spec: None, operands, kernels, given: Default::default() }
+        let kernels = program.kernels.iter().map(CachedKernel::new).collect();
+        Self { program, plan: None, operands, kernels, given: Default::default() }
+    }
+
+    /// A program of a plan, which is kept with it.
+    fn by_plan<S: Family>(program: VerifiedProgram, plan: S::Plan) -> Self {
+        let operands = plan.spec().operands();
+        Self { plan: Some(Box::new(plan)), ..Self::new(program, operands) }
+    }
+
+    /// The plan that the program was made of.
+    fn plan<S: Family>(&self) -> &S::Plan {
+        let plan = self.plan.as_ref().and_then(|plan| plan.downcast_ref());
+        plan.unwrap_or_else(|| {
+            unreachable!("Kernel::prepare: it was made of a plan of this family")
+        })
     }
 
     /// The spec that the program was made of.
     pub(crate) fn spec<S: Family>(&self) -> &S {
-        let spec = self.spec.as_ref().and_then(|spec| spec.downcast_ref());
-        spec.unwrap_or_else(|| {
-            unreachable!("Kernel::prepare: it was made of a spec of this family")
-        })
+        self.plan::<S>().spec()
     }
 
-    /// The same product where the planes of A are given, of B, or of both, if it takes such and there are any.
-    pub(crate) fn given(&self, planes: [bool; 2]) -> Result<Option<&Arc<Prepared>>> {
-        let kept = match planes {
+    /// The same product where the splits of A are given, of B, or of both, if it takes such and there are any.
+    pub(crate) fn given(&self, splits: [bool; 2]) -> Result<Option<&Arc<CachedProgram>>> {
+        let kept = match splits {
             [false, false] => return Ok(None),
             [true, false] => &self.given[0],
             [false, true] => &self.given[1],
             [true, true] => &self.given[2],
         };
         if kept.get().is_none() {
-            let program = self.spec::<SgemmSpec>().program_with_splits(planes)?;
+            let program = self.plan::<SgemmSpec>().program_with_splits(splits)?;
             let made = program.map(|program| Arc::new(Self::new(program, self.operands.clone())));
             // Of two threads that make it the first one's is kept.
             _ = kept.set(made);
@@ -137,39 +145,8 @@ impl Prepared {
         Ok(kept.get().and_then(Option::as_ref))
     }
 
-    /// What its first output is for a problem: its elements, its extents and distances, and how many elements there are.
-    ///
-    /// # Errors
-    /// [`Error::TooLarge`] where these are more than there are addresses.
-    pub(crate) fn first_output(&self, problem: &[u64]) -> Result<(Elem, Vec<ArrayAxis>, usize)> {
-        let output = &self.program.outputs[0];
-        let (axes, len) = self.packed(&output.dims, &self.program.known(problem)?)?;
-        let addressed = usize::try_from(len).map_err(|_| Error::TooLarge {
-            what: format!("`{}` would have {len} elements", output.name),
-            limit: usize::MAX as u64,
-            remedy: "Check the extents",
-        });
-        Ok((output.elem, axes, addressed?))
-    }
-
-    /// The extents of an array without gaps, with the distances between neighbours, and how many elements it has.
-    pub(crate) fn packed(
-        &self,
-        dims: &[Expr],
-        known: &ProgramValues,
-    ) -> Result<(Vec<ArrayAxis>, u64)> {
-        let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
-        for dim in dims.iter().rev() {
-            let extent = self.program.eval(dim, known)?;
-            axes.push(ArrayAxis { extent, stride: len });
-            len = len.saturating_mul(extent);
-        }
-        axes.reverse();
-        Ok((axes, len))
-    }
-
     /// The kernel of a number that a launch of the program names.
-    pub(crate) fn kernel(&self, id: KernelId) -> &Loadable {
+    pub(crate) fn kernel(&self, id: KernelId) -> &CachedKernel {
         self.kernels.get(id.0).unwrap_or_else(|| unreachable!("VerifiedProgram::new: it is there"))
     }
 
@@ -193,20 +170,20 @@ impl Prepared {
 
 /// What it took to have the machine code of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub struct KernelLoad {
     pub(crate) took: Duration,
     /// Whether it was compiled, and not found on disk.
     pub(crate) is_compiled: bool,
 }
 
 /// One kernel of a program, with its machine code once it has been launched on a GPU.
-pub struct Loadable {
+pub struct CachedKernel {
     pub(crate) kernel: VerifiedKernel,
     function: OnceLock<CudaFunction>,
     loading: Mutex<()>,
 }
 
-impl Loadable {
+impl CachedKernel {
     fn new(kernel: &VerifiedKernel) -> Self {
         Self { kernel: kernel.clone(), function: OnceLock::new(), loading: Mutex::new(()) }
     }
@@ -232,7 +209,7 @@ impl Loadable {
     pub(crate) fn function(
         &self,
         load: impl FnOnce() -> Result<(CudaFunction, bool)>,
-    ) -> Result<(&CudaFunction, Option<Made>)> {
+    ) -> Result<(&CudaFunction, Option<KernelLoad>)> {
         if let Some(function) = self.function.get() {
             return Ok((function, None));
         }
@@ -242,7 +219,7 @@ impl Loadable {
             let start = Instant::now();
             let (function, is_compiled) = load()?;
             _ = self.function.set(function);
-            made = Some(Made { took: start.elapsed(), is_compiled });
+            made = Some(KernelLoad { took: start.elapsed(), is_compiled });
         }
         let function = self.function.get();
         let function =

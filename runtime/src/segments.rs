@@ -2,9 +2,9 @@
 
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::erased::Readable;
+use crate::dyn_array::Readable;
 use crate::error::{Error, Result};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::fmt;
 
 /// The segments that an array is cut into, by offsets on a device: segment `i` goes from offset `i` up to offset

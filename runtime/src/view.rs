@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::operand::{Exclusive, Input, Output, Shared, Vector, VectorMut, input, output};
 use crate::shape::{Batch, Shape, extent};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::ops::Range;
 
@@ -102,20 +102,20 @@ impl<'a, T: Element> MatrixRef<'a, T> {
         Self::batch_apart(array, (count, distance), rows, cols, cols)
     }
 
-    /// So many matrices, given with the distance in elements from each to the next, and the pitch of the
-    /// rows of each. Distances may be 0, or less than a matrix.
+    /// A batch of matrices, `apart` the number of matrices and the distance in elements from each to the next, with the
+    /// pitch of the rows of each. Distances may be 0, or less than a matrix.
     ///
     /// # Errors
     /// As [`MatrixRef::pitched`].
     pub fn batch_apart<V: Vector<Element = T> + ?Sized>(
         array: &'a V,
-        (count, distance): (usize, usize),
+        apart: (usize, usize),
         rows: usize,
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.input() else { unreachable!("a vector has no shape") };
-        let batch = Batch { count, distance };
+        let batch = Batch { count: apart.0, distance: apart.1 };
         let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }
@@ -179,20 +179,19 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Self::batch_apart(array, (count, distance), rows, cols, cols)
     }
 
-    /// So many matrices, given with the distance in elements from each to the next, and the pitch of the
-    /// rows of each. A launch refuses those that share elements.
+    /// A batch of matrices, as [`MatrixRef::batch_apart`]. A launch refuses those that share elements.
     ///
     /// # Errors
     /// As [`MatrixMut::pitched`].
     pub fn batch_apart<V: VectorMut<Element = T> + ?Sized>(
         array: &'a mut V,
-        (count, distance): (usize, usize),
+        apart: (usize, usize),
         rows: usize,
         cols: usize,
         pitch: usize,
     ) -> Result<Self> {
         let (elements, None) = array.output() else { unreachable!("a vector has no shape") };
-        let batch = Batch { count, distance };
+        let batch = Batch { count: apart.0, distance: apart.1 };
         let shape = Shape::batched("array", elements.len(), batch, rows, cols, pitch)?;
         Ok(Self { elements, shape })
     }

@@ -1,7 +1,7 @@
 //! The public API on a machine without a GPU.
 
 use gemm_runtime::{
-    Device, Error, Launched, Matrix, ReduceKernel, Segments, SimError, reduce_kernel,
+    Device, Error, LaunchReport, Matrix, ReduceKernel, Segments, SimError, reduce_kernel,
 };
 
 fn all_handles_may_cross_threads<T: Send + Sync>() {}
@@ -12,7 +12,7 @@ fn values_may_cross_threads() {
     all_handles_may_cross_threads::<gemm_runtime::Buffer>();
     all_handles_may_cross_threads::<Matrix>();
     all_handles_may_cross_threads::<Segments>();
-    all_handles_may_cross_threads::<Launched>();
+    all_handles_may_cross_threads::<LaunchReport>();
     all_handles_may_cross_threads::<Error>();
 }
 

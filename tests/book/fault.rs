@@ -8,7 +8,7 @@ use gemm_book::fault::{self, ReplayedLaunch};
 use gemm_book::page;
 use gemm_dsl::ir::{Expr, Stmt};
 use gemm_oracle::product::Size;
-use gemm_runtime::watch::{Arguments, Seen, VerifiedKernel, Watch};
+use gemm_runtime::watch::{Arguments, KernelRun, VerifiedKernel, Watch};
 use gemm_runtime::{Device, Simulation};
 use libtest_mimic::Failed;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -58,7 +58,7 @@ impl Watch for Keeps {
         Vec::new()
     }
 
-    fn ran(&self, seen: Seen<'_>) {
+    fn ran(&self, seen: KernelRun<'_>) {
         let launch = (seen.kernel.clone(), seen.grid, seen.arguments);
         *self.0.lock().expect("nobody panics") = Some(launch);
     }

@@ -2,7 +2,7 @@
 
 use crate::{fault, is_tested, pages_and_faults};
 use gemm_book::glossary::TERMS;
-use gemm_dsl::{Family as _, cuda, stages};
+use gemm_dsl::{Plan as _, cuda, stages};
 use gemm_runtime::SgemmSpec;
 use gemm_tests::stem;
 use html5ever::tendril::TendrilSink;
@@ -374,7 +374,7 @@ pub fn a_fault_says_whose_lines_it_counts() -> Result<(), Failed> {
     let (line, what) = behind.split_once(" of its unchanged text, ").ok_or("no text is named")?;
     let number: usize = line.parse()?;
     let spec: SgemmSpec = fault::LINE.parse()?;
-    let unchanged = cuda::source(&spec.program()?.kernels[0]);
+    let unchanged = cuda::source(&spec.plan()?.program()?.kernels[0]);
     let statement = unchanged.lines().nth(number - 1).unwrap_or_default().trim();
     if statement.is_empty() || !what.contains(statement) {
         return Err(format!("line {number} is {statement}, and not what is said: {what}").into());

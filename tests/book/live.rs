@@ -8,7 +8,7 @@ use crate::report_of;
 use browser::{Server, attribute, shown, shown_when};
 use gemm_book::live::{FILE, address, module, page};
 use gemm_book::site;
-use gemm_dsl::Family as _;
+use gemm_dsl::Plan as _;
 use gemm_dsl::stages;
 use gemm_live::subject::Family;
 use gemm_live::{answer, unknown};
@@ -268,7 +268,7 @@ fn led_to() -> Result<(), Failed> {
     let href = html.split_once(&format!("href=\"{FILE}")).ok_or("no link leads to it")?.1;
     let (address, _) = href.split_once('"').ok_or("a link ends")?;
     let shown = shown(live()?, &address.replace("&#38;", "&"), &[])?;
-    let title = stage.spec.program()?.kernels[0].name.clone();
+    let title = stage.spec.plan()?.program()?.kernels[0].name.clone();
     if attribute(&shown, "data-state") != Some("done") || !shown.contains(&title) {
         return Err(format!("{address} does not show {title}").into());
     }

@@ -6,7 +6,7 @@ use gemm_bench::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use gemm_dsl::stages::{self, Stage};
 use gemm_oracle::product::Size;
 use gemm_runtime::spec::{DataType, Over};
-use gemm_runtime::watch::{Seen, VerifiedKernel, Watch};
+use gemm_runtime::watch::{KernelRun, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SgemmSpec};
 use gemm_sim::{Counters, Price};
 use libtest_mimic::Failed;
@@ -31,7 +31,7 @@ impl Watch for Sums {
         (0..grid.iter().product()).collect()
     }
 
-    fn ran(&self, seen: Seen<'_>) {
+    fn ran(&self, seen: KernelRun<'_>) {
         let profile = seen.ran.expect("the stages are right");
         let (mut sectors, mut wavefronts, mut conflicts) = (0, 0, 0);
         let (mut warps, mut fma) = (0, 0);

@@ -2,9 +2,9 @@
 
 use gemm_bench::family::Family;
 use gemm_book::resources;
-use gemm_dsl::{Family as _, cuda, stages};
+use gemm_dsl::plan::{ReducePlan, SgemmPlan};
+use gemm_dsl::{Plan as _, cuda, stages};
 use gemm_runtime::compile::Arch;
-use gemm_runtime::{ReduceSpec, SgemmSpec};
 use gemm_tests::needs::{Need, PINNED_NVRTC};
 use gemm_tests::nvrtc;
 use libtest_mimic::{Failed, Trial};
@@ -75,8 +75,8 @@ fn of_these_lines() -> Result<(), Failed> {
 fn row(line: &(Family, String)) -> Result<String, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{line:?}: {error}");
     let program = match line.0 {
-        Family::Reduce => line.1.parse::<ReduceSpec>().map_err(|e| failed(&e))?.program(),
-        Family::Sgemm => line.1.parse::<SgemmSpec>().map_err(|e| failed(&e))?.program(),
+        Family::Reduce => line.1.parse::<ReducePlan>().and_then(|plan| plan.program()),
+        Family::Sgemm => line.1.parse::<SgemmPlan>().and_then(|plan| plan.program()),
     };
     let program = program.map_err(|error| failed(&error))?;
     let kernel = program.variants().next().ok_or_else(|| failed(&"no kernel"))?;

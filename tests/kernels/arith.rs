@@ -1,7 +1,7 @@
 //! Products of tensor cores: their bits, their accuracy, and the numbers that stand for no others.
 
 use gemm_dsl::spec::{Arith, SgemmSpec};
-use gemm_dsl::target::tensor_core::Format;
+use gemm_dsl::target::Format;
 use gemm_oracle::product::Size;
 use gemm_oracle::random::{Hard, Random, values};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};

@@ -7,7 +7,7 @@ use gemm_oracle::{random, sharing};
 use gemm_runtime::cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use gemm_runtime::cudarc::driver::{CudaGraph, CudaSlice, CudaStream};
 use gemm_runtime::{
-    ByName, Device, Error, Launched, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, sgemm,
+    ByName, Device, Error, LaunchReport, Matrix, MatrixMut, MatrixRef, Sgemm, SgemmKernel, sgemm,
     sgemm_kernel,
 };
 use gemm_tests::bits;
@@ -113,7 +113,7 @@ impl Memory {
     }
 
     /// Launches on them.
-    fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
+    fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<LaunchReport, Error> {
         self.launch_with(kernel, device, 0.625)
     }
 
@@ -123,7 +123,7 @@ impl Memory {
         kernel: &Sgemm<ByName>,
         device: &Device,
         number: f32,
-    ) -> Result<Launched, Error> {
+    ) -> Result<LaunchReport, Error> {
         let Self { size: Size { m, n, k }, batch, .. } = *self;
         let [a, b, c, beside @ ..] = &mut self.arrays[..] else {
             return Err(Error::Internal("there are three matrices".to_owned()));

@@ -1,11 +1,12 @@
 //! Products of blocks in clusters: what they compute and count, and what is found in those with a planted fault.
 
 use gemm_dsl::ir::contract::{Need, Subject};
-use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_dsl::target::Format;
 use gemm_fixtures::clusters::{Clustered, End, Fault};
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::Product;
 use gemm_oracle::random::Random;
+use gemm_sim::tensor_core::Rules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 

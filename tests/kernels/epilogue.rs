@@ -1,7 +1,7 @@
 //! The key `epilogue`: what is stored is the expression of the sum that is stored without it.
 
 mod gpu;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::cuda;
 use gemm_dsl::spec::{Epilogue, SgemmSpec};
 use gemm_oracle::product::Size;
@@ -201,7 +201,7 @@ fn the_text_has_the_epilogue_as_a_function() {
     assert_eq!(spec.kernel_name(), "sgemm_naive_16x16_epilogue_17760c5f");
     let other = SgemmSpec::default().epilogue("|acc| acc".parse().expect("a sound expression"));
     assert_ne!(spec.kernel_name(), other.kernel_name());
-    let program = spec.program().expect("a sound spec");
+    let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
     let source = cuda::source(program.preferred());
     let function = "\
 // epilogue: |acc| { let float = acc * 2.0; relu(float) }

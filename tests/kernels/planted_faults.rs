@@ -1,17 +1,17 @@
 //! Faults planted into sound kernels, and bare launches of the result.
 
-use gemm_dsl::Family;
 use gemm_dsl::ir::{
     Atomic, AtomicOp, Expr, Kernel, Loop, MemoryOrder, Scope, Stmt, Var, VerifiedKernel,
     VerifiedProgram,
 };
+use gemm_dsl::{Family, Plan};
 use gemm_oracle::product::Size;
 use gemm_oracle::random;
 use gemm_sim::{Buffer, Counters, FaultKind, SimError};
 
 /// The preferred kernel of a spec.
 pub fn kernel(spec: &impl Family) -> VerifiedKernel {
-    spec.program().expect("a sound spec").preferred().clone()
+    spec.plan().and_then(|plan| plan.program()).expect("a sound spec").preferred().clone()
 }
 
 /// The kernel after a change of the n-th statement that `is` picks; `None` if there are fewer.

@@ -1,7 +1,7 @@
 //! Products whose factors have their planes made once: bits, what is launched, and who takes planes.
 
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
-use gemm_dsl::target::tensor_core::Format;
+use gemm_dsl::target::Format;
 use gemm_oracle::product::Size;
 use gemm_oracle::random::{Hard, Random};
 use gemm_runtime::{Device, Error, MatrixMut, MatrixRef, Sgemm};

@@ -46,7 +46,7 @@ fn predicted(name: &str, stage: u32, shape: &str) -> Vec<(String, SassCounters)>
         _ => panic!("{shape} is no shape of a {name}"),
     };
     let launched = launched.unwrap_or_else(|error| panic!("{name} {stage} at {shape}: {error}"));
-    let counted = |step: gemm_runtime::LaunchedStep<'_>| {
+    let counted = |step: gemm_runtime::StepReport<'_>| {
         let counts = step.compiled_counters().expect("the simulator was asked for them");
         (step.kernel().to_owned(), *counts)
     };

@@ -1,10 +1,11 @@
 //! The rules of tensor cores against what GPUs have made of the same operands.
 
 mod gpu;
-use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_dsl::target::Format;
 use gemm_fixtures::tensor_core;
 use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
 use gemm_oracle::random::Random;
+use gemm_sim::tensor_core::Rules;
 use libtest_mimic::Trial;
 
 /// What others have published of `sm_80` and `sm_89`.

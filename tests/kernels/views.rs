@@ -9,7 +9,7 @@ use gemm_dsl::spec::{Along, Bounds, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::Size;
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, Sgemm, Variant,
+    Buffer, ByName, Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, Sgemm, Variant,
 };
 use gemm_tests::product::{Problem, Stored, accepted, accepts};
 use gemm_tests::{arbitrary, operands, reduction};
@@ -98,7 +98,7 @@ fn same_bits(a: &[f32], b: &[f32]) -> bool {
 }
 
 /// What a launch wrote, and its report.
-type Multiplied = Result<(Vec<f32>, Launched), Error>;
+type Multiplied = Result<(Vec<f32>, LaunchReport), Error>;
 
 /// Launches a product on such views.
 ///

@@ -3,13 +3,14 @@
 
 mod gpu;
 use gemm_dsl::ir::contract::{Need, Subject};
-use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_dsl::target::Format;
 use gemm_fixtures::splits;
 use gemm_fixtures::splits::{PAIRS, PLANES};
 use gemm_fixtures::tensor_copies;
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::{Fault, Fill, Product};
 use gemm_oracle::random::Random;
+use gemm_sim::tensor_core::Rules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 

@@ -5,7 +5,8 @@ mod operands;
 mod reductions;
 mod tables;
 
-use gemm_dsl::{Family, cuda};
+use gemm_dsl::plan::SgemmPlan;
+use gemm_dsl::{Plan, cuda};
 use gemm_runtime::{Device, Error, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec};
 use gemm_runtime::{reduce_kernel, sgemm_kernel};
 
@@ -84,8 +85,8 @@ fn an_epilogue_of_tokens_is_the_one_of_their_text() -> Result<(), Error> {
         assert!(spec.epilogue.is_some(), "{text}");
         assert_eq!(kernel.spec_line().parse(), Ok(spec.clone()), "{text}");
         assert_eq!(kernel.spec_line(), spec.to_string(), "{text}");
-        let program = spec.program()?;
-        assert_eq!(kernel.spec_line().parse::<SgemmSpec>()?.program()?, program, "{text}");
+        let program = spec.plan()?.program()?;
+        assert_eq!(kernel.spec_line().parse::<SgemmPlan>()?.program()?, program, "{text}");
         assert_eq!(kernel.source(), cuda::source(program.preferred()), "{text}");
     }
     Ok(())

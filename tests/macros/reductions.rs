@@ -1,6 +1,6 @@
 //! Reductions: the type of the kernel that a line makes, and expressions of tokens.
 
-use gemm_dsl::{Family, cuda};
+use gemm_dsl::{Plan, cuda};
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::{
     ByName, Device, Elements, Error, Kernel, ReduceKernel, ReduceSpec, reduce_kernel,
@@ -18,7 +18,7 @@ fn same<T: Elements, R: Elements>((kernel, text): (ReduceKernel<T, R>, &str)) ->
     let spec: ReduceSpec = text.parse()?;
     assert_eq!(kernel.spec_line(), spec.to_string(), "{text}");
     assert_eq!(ReduceKernel::<T, R>::new(spec.clone())?, kernel, "{text}");
-    assert_eq!(kernel.source(), cuda::source(spec.program()?.preferred()), "{text}");
+    assert_eq!(kernel.source(), cuda::source(spec.plan()?.program()?.preferred()), "{text}");
     assert_eq!(Kernel::<ReduceSpec, ByName>::new(spec)?.source(), kernel.source(), "{text}");
     Ok(())
 }

@@ -2,13 +2,13 @@
 //! random specs, for every architecture from Turing on; the rows that ship, each for the first architecture that has it, or, where
 //! `GEMM_EVERY_ROW` is set, for all of its own, which takes minutes more. Needs NVRTC and no GPU.
 
-use gemm_dsl::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::{Space, VerifiedKernel};
 use gemm_dsl::spec::{Accuracy, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
+use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::{TENSOR_COPIES, TENSOR_CORES};
-use gemm_dsl::target::tensor_core::Format;
+use gemm_dsl::{Family, Plan};
 use gemm_fixtures::clusters::{Clustered, End};
 use gemm_fixtures::warp_specialised::{Fill, Product};
 use gemm_fixtures::{elements, splits, synchronisation, tensor_copies, tensor_core};
@@ -314,7 +314,7 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
     const KERNEL: &str = "extern \"C\" __global__";
     let (mut text, mut names) = (String::new(), HashSet::new());
     for spec in specs {
-        let program = spec.program()?;
+        let program = spec.plan()?.program()?;
         let kernel = program.variants().next().ok_or("a spec has a kernel")?;
         let source = cuda::source(kernel);
         let (constants, body) = source.split_once(KERNEL).ok_or("a text has a kernel")?;
@@ -334,7 +334,7 @@ fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Fail
 
 /// Compiles both access variants; an architecture that lacks an instruction goes without.
 fn compiles(spec: &impl Family, architectures: &[u32]) -> Result<(), Failed> {
-    let program = spec.program()?;
+    let program = spec.plan()?.program()?;
     for kernel in &program.kernels {
         let has = |arch: u32| match kernel.contract().is_specific() {
             true => arch == kernel.min_arch(),

@@ -6,7 +6,7 @@ use crate::ir;
 use gemm_dsl::expr::{Closure, EPILOGUE, Function, random};
 use gemm_dsl::ir::{Expr, Stmt, Ty, Var, VerifiedKernel};
 use gemm_dsl::spec::{Datum, SgemmSpec, Spec};
-use gemm_dsl::{Family, cuda};
+use gemm_dsl::{Plan, cuda};
 use gemm_oracle::random::Random;
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 fn kernel(epilogue: Closure) -> VerifiedKernel {
     let mut spec = SgemmSpec::default();
     assert!(spec.set("epilogue", &Datum::Closure(epilogue)));
-    spec.program().expect("a sound spec").preferred().clone()
+    spec.plan().and_then(|plan| plan.program()).expect("a sound spec").preferred().clone()
 }
 
 /// A value of the type, often one that functions go wrong at.

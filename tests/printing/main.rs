@@ -20,10 +20,10 @@ use trees::Trees;
 
 /// A kernel with one statement: `const T x = value;` or, over a mutable `x`, `x = value;`.
 fn kernel(statement: impl FnOnce(&mut KernelBuilder, &mut Trees)) -> VerifiedKernel {
-    let mut k = KernelBuilder::new("k");
-    let mut trees = Trees::declare(&mut k);
-    statement(&mut k, &mut trees);
-    k.finish().expect("a well-typed tree")
+    let mut b = KernelBuilder::new("k");
+    let mut trees = Trees::declare(&mut b);
+    statement(&mut b, &mut trees);
+    b.finish().expect("a well-typed tree")
 }
 
 fn last(kernel: &VerifiedKernel) -> (&Stmt, String) {
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn an_expression_is_printed_as_it_is_meant(seed: u64, depth in 0..6u32, ty in 0..6usize) {
         let ty = [Ty::I32, Ty::U32, Ty::I64, Ty::U64, Ty::F32, Ty::Bool][ty];
-        let kernel = kernel(|k, trees| _ = k.let_("x", trees.tree(seed, ty, depth)));
+        let kernel = kernel(|b, trees| _ = b.let_("x", trees.tree(seed, ty, depth)));
         let (Stmt::Let { value, .. }, line) = last(&kernel) else {
             return Err(TestCaseError::fail("no declaration"));
         };
@@ -67,10 +67,10 @@ proptest! {
     #[test]
     fn a_compound_assignment_is_printed_as_it_is_meant(seed: u64, depth in 0..5u32, op in 0..5usize) {
         let op = [BinaryOp::ADD, BinaryOp::SUB, BinaryOp::MUL, BinaryOp::DIV, BinaryOp::Integer(Integer::Xor)][op];
-        let kernel = kernel(|k, trees| {
-            let x = k.mut_("x", 77);
+        let kernel = kernel(|b, trees| {
+            let x = b.mut_("x", 77);
             let value = Expr::binary(op, x.into(), trees.tree(seed, Ty::I32, depth));
-            k.assign(x, value);
+            b.assign(x, value);
         });
         let (Stmt::Assign { value, .. }, line) = last(&kernel) else {
             return Err(TestCaseError::fail("no assignment"));
@@ -92,10 +92,10 @@ proptest! {
         let (elem, ty) = if wide { (Elem::U64, Ty::U64) } else { (Elem::I32, Ty::I32) };
         let order = [MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel][order];
         let scope = if block { Scope::Block } else { Scope::Device };
-        let kernel = kernel(|k, trees| {
-            let words = k.global("words", elem, Operand::Temp(0));
-            k.shape(words, [64.into()], [1.into()]);
-            let held = k.shared("held", elem, [64.into()], BufferLayout::row_major(1), "");
+        let kernel = kernel(|b, trees| {
+            let words = b.global("words", elem, Operand::Temp(0));
+            b.shape(words, [64.into()], [1.into()]);
+            let held = b.shared("held", elem, [64.into()], BufferLayout::row_major(1), "");
             let index = trees.tree(seed, Ty::I32, depth);
             let target = Access::new(if shared { held } else { words }, [index]);
             let expected = trees.tree(seed ^ 1, ty, depth);
@@ -103,8 +103,8 @@ proptest! {
                 AtomicOp::CompareExchange { expected }][op].clone();
             let value = trees.tree(seed ^ 2, ty, depth);
             match old {
-                true => _ = k.atomic("old", op, target, value, order, scope),
-                false => k.atomic_only(op, target, value, order, scope),
+                true => _ = b.atomic("old", op, target, value, order, scope),
+                false => b.atomic_only(op, target, value, order, scope),
             }
         });
         let (Stmt::Atomic(meant), line) = last(&kernel) else {
@@ -138,10 +138,10 @@ proptest! {
 #[test]
 fn fences_and_barriers_are_printed_as_they_are_meant() {
     let read = |stmt: Stmt, says: Statement<'_>| {
-        let kernel = kernel(|k, _| {
+        let kernel = kernel(|b, _| {
             let grid = [const { Expr::U64(1) }; 3];
-            k.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: 1 });
-            k.push(stmt);
+            b.geometry(Geometry { block: (64, 2), grid, blocks_per_sm: 1 });
+            b.push(stmt);
         });
         let (_, line) = last(&kernel);
         assert_eq!(sync::read(&line), Ok(says));

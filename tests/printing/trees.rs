@@ -57,14 +57,14 @@ pub struct Trees {
 
 impl Trees {
     /// Declares parameters and constants.
-    pub fn declare(k: &mut KernelBuilder) -> Self {
-        let m = k.extent("M", Ty::I32, Extent::M).into();
-        let n = k.extent("N", Ty::I32, Extent::N).into();
-        let length = k.extent("length", Ty::U64, Extent::LENGTH).into();
-        let (two, bm) = (k.constant("TWO", 2, "").into(), k.constant("BM", 128, "").into());
-        let bits = k.mut_("bits", Expr::U32(0)).into();
-        let wide = k.mut_("wide", Expr::I64(0)).into();
-        let (f, g) = (k.mut_("f", 0.0).into(), k.mut_("g", 0.0).into());
+    pub fn declare(b: &mut KernelBuilder) -> Self {
+        let m = b.extent("M", Ty::I32, Extent::M).into();
+        let n = b.extent("N", Ty::I32, Extent::N).into();
+        let length = b.extent("length", Ty::U64, Extent::LENGTH).into();
+        let (two, bm) = (b.constant("TWO", 2, "").into(), b.constant("BM", 128, "").into());
+        let bits = b.mut_("bits", Expr::U32(0)).into();
+        let wide = b.mut_("wide", Expr::I64(0)).into();
+        let (f, g) = (b.mut_("f", 0.0).into(), b.mut_("g", 0.0).into());
         let mut leaves = vec![m, n, length, two, bm, bits, wide, f, g];
         leaves.extend([Special::ThreadX, Special::BlockY].map(Expr::from));
         leaves.extend([0, 1, 2, 7, 32, -1, -5].map(Expr::from));

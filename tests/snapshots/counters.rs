@@ -3,7 +3,7 @@
 use crate::{Stage, compare};
 use gemm_dsl::spec::{Along, Lanes, Over, ReduceSpec, SgemmSpec};
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
+    Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
     ReduceKernel, Segments, Sgemm,
 };
 use gemm_sim::Counters;
@@ -63,7 +63,7 @@ fn counted(counters: &Counters) -> String {
     counted.join("\n")
 }
 
-fn reduce(line: &str) -> Result<(String, Launched), Error> {
+fn reduce(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let spec = line.parse::<ReduceSpec>()?;
     let (over, kernel) = (spec.over, <ReduceKernel>::new(spec)?);
@@ -80,7 +80,7 @@ fn reduce(line: &str) -> Result<(String, Launched), Error> {
 }
 
 /// The index of an element of an array of a few runs, of which the last has one element.
-fn reduce_runs(line: &str) -> Result<(String, Launched), Error> {
+fn reduce_runs(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let kernel = ReduceKernel::<f32, u32>::new(line.parse()?)?;
     let input = ones(&device, LENGTH)?;
@@ -89,7 +89,7 @@ fn reduce_runs(line: &str) -> Result<(String, Launched), Error> {
 }
 
 /// Segments of none to 60 elements, and one now and then that is longer than a group folds.
-fn reduce_segments(line: &str) -> Result<(String, Launched), Error> {
+fn reduce_segments(line: &str) -> Result<(String, LaunchReport), Error> {
     let device = Device::simulator();
     let kernel = <ReduceKernel>::new(line.parse()?)?;
     let mut offsets: Vec<u32> = vec![0];
@@ -105,7 +105,7 @@ fn reduce_segments(line: &str) -> Result<(String, Launched), Error> {
     Ok((format!("{SEGMENTS} segments, {elements} elements"), launched))
 }
 
-fn multiply(line: &str) -> Result<Launched, Error> {
+fn multiply(line: &str) -> Result<LaunchReport, Error> {
     let device = Device::simulator();
     let spec = line.parse::<SgemmSpec>()?;
     let size @ (m, n, k) = size(&spec);

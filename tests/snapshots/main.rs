@@ -13,7 +13,7 @@ mod text;
 use gemm_dsl::ir::{Variant, VerifiedKernel};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
-use gemm_dsl::{Family, cuda};
+use gemm_dsl::{Family, Plan, cuda};
 use gemm_tests::stem;
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct Stage {
 
 impl Stage {
     fn new(ladder: &'static str, stem: String, spec: &impl Family) -> Self {
-        let program = spec.program().expect("a sound stage");
+        let program = spec.plan().and_then(|plan| plan.program()).expect("a sound stage");
         let others = program.launched().filter(|other| {
             // The passes of a reduction differ in what they load alone.
             ladder != "reduce" && program.variants().all(|kernel| kernel.name != other.name)
@@ -84,7 +84,8 @@ fn reductions() -> impl Iterator<Item = Stage> {
     let groups = spec("over: segments, block: 128, group: 8, items: 4, shuffle");
     let argmax = spec("op: argmax, block: 128, items: 2, shuffle, float4, run: 2048");
     let mut runs = Stage::new("runs", "argmax".to_owned(), &argmax);
-    let shard = argmax.program_of_shard().expect("its blocks fold runs");
+    let shard =
+        argmax.plan().and_then(|plan| plan.program_of_shard()).expect("its blocks fold runs");
     runs.kernels.extend(shard.variants().cloned());
     [Stage::new("segments", "groups".to_owned(), &groups), runs].into_iter()
 }

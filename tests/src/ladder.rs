@@ -3,7 +3,7 @@
 use gemm_dsl::spec::{Along, Over, ReduceSpec, SgemmSpec};
 use gemm_oracle::beside::Beside;
 use gemm_oracle::product::Size;
-use gemm_runtime::{Buffer, ByName, Device, Error, Kernel, Launched, Matrix, MatrixRef, Sgemm};
+use gemm_runtime::{Buffer, ByName, Device, Error, Kernel, LaunchReport, Matrix, MatrixRef, Sgemm};
 
 /// Numbers between −1 and 1, of which none is lost in any arithmetic.
 fn numbers(len: usize) -> Vec<f32> {
@@ -28,7 +28,7 @@ fn lying(lines: MatrixRef<'_>, by_column: bool) -> MatrixRef<'_> {
 ///
 /// # Errors
 /// Those of the launch.
-pub fn product(device: &Device, spec: &SgemmSpec, size: Size) -> Result<Launched, Error> {
+pub fn product(device: &Device, spec: &SgemmSpec, size: Size) -> Result<LaunchReport, Error> {
     let Size { m, n, k } = size;
     let turned = [spec.layout.transposes_a(), spec.layout.transposes_b()];
     let lines = |rows, cols, turned| if turned { (cols, rows) } else { (rows, cols) };
@@ -68,7 +68,7 @@ pub fn reduction(
     device: &Device,
     spec: &ReduceSpec,
     (rows, cols): (usize, usize),
-) -> Result<Launched, Error> {
+) -> Result<LaunchReport, Error> {
     let array = device.upload(&numbers(rows * cols))?;
     let (view, results) = match spec.over {
         Over::All | Over::Segments => (MatrixRef::new(&array, 1, rows * cols)?, 1),

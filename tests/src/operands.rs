@@ -3,7 +3,7 @@
 use gemm_dsl::spec::Along;
 use gemm_oracle::beside::Beside;
 use gemm_runtime::{
-    AsMatrix, AsMatrixMut, ByName, Device, Error, Input, Launched, MatrixRef, Sgemm,
+    AsMatrix, AsMatrixMut, ByName, Device, Error, Input, LaunchReport, MatrixRef, Sgemm,
 };
 
 /// Launches a product on views, with what lies beside: of each operand its elements as a vector, of those
@@ -17,7 +17,7 @@ pub fn launch<V: Input<Element = f32>>(
     (vectors, matrices): (&[V], &[Option<MatrixRef<'_>>]),
     (a, b): (&impl AsMatrix<Element = f32>, &impl AsMatrix<Element = f32>),
     c: &mut impl AsMatrixMut<Element = f32>,
-) -> Result<Launched, Error> {
+) -> Result<LaunchReport, Error> {
     let mut call = kernel.call(device);
     for ((operand, values), (vector, matrix)) in
         beside.operands.iter().zip(vectors.iter().zip(matrices))

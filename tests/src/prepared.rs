@@ -3,7 +3,7 @@
 use crate::product::Problem;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
-use gemm_runtime::{ByName, Device, Error, Launched, MatrixMut, MatrixRef, Sgemm};
+use gemm_runtime::{ByName, Device, Error, LaunchReport, MatrixMut, MatrixRef, Sgemm};
 
 /// What became of a product.
 pub struct Found {
@@ -41,7 +41,7 @@ pub fn compare(
     let prepared = device.prepare(spec.arith, &in_b).map_err(failed)?;
     let turned = device.prepare(spec.arith, &in_a.t()).map_err(failed)?;
     let given_a = turned.t();
-    let made = |launched: &Launched| -> u64 {
+    let made = |launched: &LaunchReport| -> u64 {
         let steps = launched.steps().filter(|step| {
             step.kernel().ends_with("_planes") || step.kernel().ends_with("_greatest")
         });

@@ -2,7 +2,7 @@
 
 use gemm_dsl::spec::{Op, ReduceSpec};
 use gemm_oracle::reduction::Truth;
-use gemm_runtime::{Device, Error, Launched, ReduceKernel};
+use gemm_runtime::{Device, Error, LaunchReport, ReduceKernel};
 
 /// Lengths at which warps, blocks and passes begin and end.
 pub const LENGTHS: &[usize] = &[0, 1, 2, 31, 32, 33, 255, 256, 257, 1000, 4097];
@@ -27,7 +27,7 @@ pub fn run(
     spec: &ReduceSpec,
     elements: &[f32],
     offset: usize,
-) -> Result<(f32, Launched), Error> {
+) -> Result<(f32, LaunchReport), Error> {
     let mut padded = vec![f32::NAN; offset];
     padded.extend(elements);
     let input = device.upload(&padded)?;

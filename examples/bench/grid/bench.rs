@@ -7,7 +7,7 @@ use gemm_bench::grid::arena::Arena;
 use gemm_bench::grid::repeats;
 use gemm_bench::grid::repeats::Pace;
 use gemm_bench::grid::report::GridRow;
-use gemm_bench::grid::shapes::GemmShape;
+use gemm_bench::shapes::GemmShape;
 use gemm_oracle::product::Size;
 use gemm_runtime::spec::{Accuracy, Arith};
 use gemm_runtime::{Device, Error, SgemmSpec, SgemmTable};

@@ -111,6 +111,15 @@ pub fn count(text: &str) -> Result<usize, String> {
     sum.ok_or_else(|| format!("`{text}` is too large"))
 }
 
+/// Seconds of a limit.
+///
+/// # Errors
+/// Says what is understood.
+pub fn seconds(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
+}
+
 /// A number of what there has to be some of, written like a length.
 ///
 /// # Errors

@@ -2,13 +2,14 @@
 
 use crate::data;
 use crate::products::{Matrices, Products, turned};
-use gemm_dsl::spec::{Along, Batch, Bounds, EpilogueArg, SgemmSpec};
+use gemm_dsl::plan::SgemmPlan;
+use gemm_dsl::spec::{Along, Batch, EpilogueArg, SgemmSpec};
 use gemm_oracle::beside::Beside as OnHost;
 use gemm_oracle::epilogue::stored;
 use gemm_oracle::product::{Size, Verdict};
 use gemm_runtime::compile::Resources;
 use gemm_runtime::{
-    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, Launched, MatrixList, MatrixListMut,
+    AsMatrix, AsMatrixMut, Buffer, ByName, Device, Error, LaunchReport, MatrixList, MatrixListMut,
     MatrixRef, Sgemm,
 };
 
@@ -120,7 +121,7 @@ impl EpilogueArgs {
         a: &impl AsMatrix<Element = f32>,
         b: &impl AsMatrix<Element = f32>,
         c: &mut impl AsMatrixMut<Element = f32>,
-    ) -> Result<Launched, Error> {
+    ) -> Result<LaunchReport, Error> {
         let given: Result<Vec<ArgView<'_>>, Error> =
             self.arrays.iter().map(EpilogueArray::given).collect();
         let given = given?;
@@ -178,14 +179,11 @@ impl EpilogueArgs {
     }
 }
 
-/// A size with as few products of a batch as a spec takes: one, or what a block computes where that must be full.
-///
-/// # Errors
-/// Those of the plan.
-pub fn few(spec: &SgemmSpec, size: Size) -> Result<Products, Error> {
-    let products = spec.plan()?.products() as usize;
-    let batch = Some(products).filter(|of| *of > 1 && spec.bounds == Bounds::Aligned);
-    Ok(Products { size, batch })
+/// A size with as few products of a batch as a plan takes: one, or what a block computes where that must be full.
+pub fn few(plan: &SgemmPlan, size: Size) -> Products {
+    let products = plan.products() as usize;
+    let batch = Some(products).filter(|of| *of > 1 && !plan.guarded());
+    Products { size, batch }
 }
 
 /// Launches a spec once, on A and B as they lie in memory for it, and on [as few](few) products of them as it takes.
@@ -198,8 +196,8 @@ pub fn launch_once(
     a: &[f32],
     b: &[f32],
     size: Size,
-) -> Result<Launched, Error> {
-    launch_products(device, spec, a, b, few(spec, size)?)
+) -> Result<LaunchReport, Error> {
+    launch_products(device, spec, a, b, few(&spec.plan()?, size))
 }
 
 /// Launches a spec once, on so many products of the same A and B: a batch on matrices of each, a list on lists.
@@ -212,7 +210,7 @@ pub fn launch_products(
     a: &[f32],
     b: &[f32],
     products: Products,
-) -> Result<Launched, Error> {
+) -> Result<LaunchReport, Error> {
     let (size @ Size { m, n, k }, count) = (products.size, products.count());
     let by_column = [spec.layout.transposes_a(), spec.layout.transposes_b()];
     let lines = |rows, cols, by_column| if by_column { (cols, rows) } else { (rows, cols) };

@@ -9,7 +9,6 @@ mod graph;
 mod library;
 mod reference;
 mod timer;
-mod unfused;
 
 pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
@@ -18,7 +17,6 @@ pub use elements::elements;
 pub use graph::captured;
 pub use reference::GpuReference;
 pub use timer::{Timer, Work, median};
-pub use unfused::UnfusedEpilogue;
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError};
 use cudarc::nvrtc::Ptx;

@@ -4,4 +4,3 @@ pub mod arena;
 pub mod options;
 pub mod repeats;
 pub mod report;
-pub mod shapes;

@@ -21,9 +21,12 @@ pub mod report;
 pub mod rows;
 pub mod sample;
 pub mod scale;
+pub mod shapes;
 pub mod table;
+pub mod table_source;
 pub mod timing;
 pub mod tune;
+mod unfused;
 
 /// The programs of the README, compiled and run.
 #[cfg(doctest)]

@@ -1,8 +1,8 @@
 //! What a launch moves at least: each byte of the arrays that it is given, once each way.
 
-use gemm_dsl::ir::contract::Operand;
+use gemm_dsl::ir::Operand;
 use gemm_dsl::ir::{Atomic, BufferId, Expr, Kernel, ParamKind, Stmt, TensorCopy};
-use gemm_runtime::watch::{Arguments, Profile, Seen, VerifiedKernel, Watch};
+use gemm_runtime::watch::{Arguments, KernelRun, Profile, VerifiedKernel, Watch};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -105,7 +105,7 @@ impl Watch for LowerBound {
         Vec::new()
     }
 
-    fn ran(&self, seen: Seen<'_>) {
+    fn ran(&self, seen: KernelRun<'_>) {
         if seen.is_main {
             self.0
                 .store(LaunchArrays::new(seen.kernel, &seen.arguments).least(), Ordering::Relaxed);

@@ -1,8 +1,7 @@
 //! Operands from NumPy's `.npy` files: little-endian `float32`, finite, of the right shape.
 
-use ndarray::{ArrayView, ArrayView1, ArrayView2, Dimension};
-use ndarray_npy::{ViewNpyError, ViewNpyExt};
-use std::io::{self, ErrorKind};
+use gemm_oracle::product::transposed;
+use gemm_world::{Block, NpyFault, NpyFile};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -10,41 +9,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NpyError {
-    /// It cannot be opened or read.
-    #[error("cannot read {}: {error}", path.display())]
-    Unreadable {
+    /// It is no file of a vector or a matrix of `float32`.
+    #[error("{}: {fault}", path.display())]
+    File {
         /// The file.
         path: PathBuf,
-        /// The system's reason.
-        error: io::Error,
-    },
-    /// It does not start as a `.npy` file does.
-    #[error("{} is no .npy file: {reason}. Write it with numpy.save", path.display())]
-    NotNpy {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with the header.
-        reason: String,
-    },
-    /// Its elements are no `float32` of this machine's byte order.
-    #[error(
-        "{} holds elements of type {found}, but float32 ('<f4') is needed. Convert it: \
-         numpy.save(path, array.astype('<f4'))",
-        path.display()
-    )]
-    ElementType {
-        /// The file.
-        path: PathBuf,
-        /// NumPy's name of the type.
-        found: String,
-    },
-    /// It ends before its data does.
-    #[error("{} is truncated: {missing}", path.display())]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// What is missing.
-        missing: String,
+        /// Why not.
+        fault: NpyFault,
     },
     /// It goes on after its data.
     #[error("{} has {bytes} bytes after its data", path.display())]
@@ -52,7 +23,7 @@ pub enum NpyError {
         /// The file.
         path: PathBuf,
         /// The excess.
-        bytes: usize,
+        bytes: u64,
     },
     /// The array has another number of dimensions.
     #[error("{} has {has} dimensions, but {need}", path.display())]
@@ -80,9 +51,6 @@ pub enum NpyError {
     },
 }
 
-/// What every `.npy` file starts with.
-const MAGIC: &[u8] = b"\x93NUMPY";
-
 /// A matrix in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
@@ -99,10 +67,9 @@ pub struct Matrix {
 /// # Errors
 /// All of [`NpyError`].
 pub fn read_vector(path: &Path) -> Result<Vec<f32>, NpyError> {
-    let bytes = read(path)?;
     let need = "a reduction needs 1. Flatten it: numpy.save(path, array.ravel())";
-    let view: ArrayView1<'_, f32> = view(path, &bytes, need)?;
-    finite(path, view.iter().copied().collect())
+    let mut file = open(path, 1, need)?;
+    finite(path, elements(path, &mut file)?)
 }
 
 /// Reads an array of two dimensions, of either memory order.
@@ -110,64 +77,36 @@ pub fn read_vector(path: &Path) -> Result<Vec<f32>, NpyError> {
 /// # Errors
 /// All of [`NpyError`].
 pub fn read_matrix(path: &Path) -> Result<Matrix, NpyError> {
-    let bytes = read(path)?;
     let need = "a matrix needs 2. Reshape it: numpy.save(path, array.reshape(rows, columns))";
-    let view: ArrayView2<'_, f32> = view(path, &bytes, need)?;
-    let (rows, cols) = view.dim();
-    // Iteration is in row-major order, whatever the order in memory.
-    let elements = finite(path, view.iter().copied().collect())?;
-    Ok(Matrix { elements, rows, cols })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, NpyError> {
-    std::fs::read(path).map_err(|error| NpyError::Unreadable { path: path.to_owned(), error })
-}
-
-fn view<'a, D: Dimension>(
-    path: &Path,
-    bytes: &'a [u8],
-    need: &'static str,
-) -> Result<ArrayView<'a, f32, D>, NpyError> {
-    // A file that ends early is one only if it starts like one.
-    if bytes.iter().zip(MAGIC).any(|(byte, magic)| byte != magic) {
-        let reason = "it does not start as one does".to_owned();
-        return Err(NpyError::NotNpy { path: path.to_owned(), reason });
-    }
-    ArrayView::view_npy(bytes).map_err(|error| {
-        let path = path.to_owned();
-        match error {
-            ViewNpyError::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                NpyError::Truncated { path, missing: "it ends inside its header".to_owned() }
-            }
-            ViewNpyError::Io(error) => NpyError::Unreadable { path, error },
-            ViewNpyError::WrongDescriptor(found) => {
-                NpyError::ElementType { path, found: type_name(&found.to_string()) }
-            }
-            ViewNpyError::NonNativeEndian => {
-                NpyError::ElementType { path, found: "float32 of another byte order".to_owned() }
-            }
-            ViewNpyError::MissingBytes(bytes) => NpyError::Truncated {
-                path,
-                missing: format!("{bytes} bytes of the data that its header declares are missing"),
-            },
-            ViewNpyError::ExtraBytes(bytes) => NpyError::TooLong { path, bytes },
-            ViewNpyError::WrongNdim(_, has) => NpyError::Dimensions { path, has, need },
-            other => NpyError::NotNpy { path, reason: other.to_string() },
-        }
-    })
-}
-
-/// NumPy's own name beside the usual descriptors.
-fn type_name(descriptor: &str) -> String {
-    let name = match descriptor.trim_matches('\'').trim_start_matches(['<', '>', '|', '=']) {
-        "f8" => "float64",
-        "f2" => "float16",
-        "i4" => "int32",
-        "i8" => "int64",
-        "c8" => "complex64",
-        _ => return descriptor.to_owned(),
+    let mut file = open(path, 2, need)?;
+    let [rows, cols] = file.stored();
+    let stored = elements(path, &mut file)?;
+    let (elements, rows, cols) = match file.is_by_column() {
+        true => (transposed(&stored, rows, cols), cols, rows),
+        false => (stored, rows, cols),
     };
-    format!("{name} ({descriptor})")
+    Ok(Matrix { elements: finite(path, elements)?, rows, cols })
+}
+
+/// Opens a file of an array of so many dimensions; `need` says so where it has others.
+fn open(path: &Path, dimensions: usize, need: &'static str) -> Result<NpyFile<f32>, NpyError> {
+    let dimensions_are = |has| NpyError::Dimensions { path: path.to_owned(), has, need };
+    let file = NpyFile::open(path).map_err(|fault| match fault {
+        NpyFault::Dimensions { has } => dimensions_are(has),
+        fault => NpyError::File { path: path.to_owned(), fault },
+    })?;
+    match (file.shape().len(), file.trailing()) {
+        (has, _) if has != dimensions => Err(dimensions_are(has)),
+        (_, 0) => Ok(file),
+        (_, bytes) => Err(NpyError::TooLong { path: path.to_owned(), bytes }),
+    }
+}
+
+/// All elements of a file, as they are stored.
+fn elements(path: &Path, file: &mut NpyFile<f32>) -> Result<Vec<f32>, NpyError> {
+    let [rows, cols] = file.stored();
+    let read = file.read(&Block::new(0..rows, 0..cols));
+    read.map_err(|fault| NpyError::File { path: path.to_owned(), fault })
 }
 
 fn finite(path: &Path, elements: Vec<f32>) -> Result<Vec<f32>, NpyError> {
@@ -182,15 +121,24 @@ fn finite(path: &Path, elements: Vec<f32>) -> Result<Vec<f32>, NpyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::{Array1, ShapeBuilder, array};
-    use ndarray_npy::{WritableElement, write_npy};
+    use npyz::{AutoSerialize, Order, WriteOptions, WriterBuilder};
 
-    fn saved<T: WritableElement, D: Dimension>(
-        array: &ndarray::Array<T, D>,
+    /// A file of an array, with elements in that order.
+    fn saved<T: AutoSerialize>(
+        shape: &[u64],
+        order: Order,
+        elements: &[T],
     ) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
-        write_npy(file.path(), array).expect("a file that can be written");
+        let options = WriteOptions::<T>::new().default_dtype().shape(shape).order(order);
+        let mut writer = options.writer(file.as_file()).begin_nd().expect("a header");
+        elements.iter().try_for_each(|element| writer.push(element)).expect("written");
+        writer.finish().expect("all elements");
         file
+    }
+
+    fn vector<T: AutoSerialize>(elements: &[T]) -> tempfile::NamedTempFile {
+        saved(&[elements.len() as u64], Order::C, elements)
     }
 
     fn vector_error(file: &tempfile::NamedTempFile) -> String {
@@ -199,14 +147,14 @@ mod tests {
 
     #[test]
     fn reads_vectors_and_matrices_of_either_order() {
-        let file = saved(&array![1.0_f32, 2.0, 3.0]);
+        let file = vector(&[1.0_f32, 2.0, 3.0]);
         assert_eq!(read_vector(file.path()).expect("a vector"), [1.0, 2.0, 3.0]);
 
-        let rows = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
-        let mut columns = ndarray::Array2::zeros((2, 3).f());
-        columns.assign(&rows);
-        for array in [rows, columns] {
-            let matrix = read_matrix(saved(&array).path()).expect("a matrix");
+        let by_row = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let by_column = [1.0_f32, 4.0, 2.0, 5.0, 3.0, 6.0];
+        for (order, elements) in [(Order::C, by_row), (Order::Fortran, by_column)] {
+            let file = saved(&[2, 3], order, &elements);
+            let matrix = read_matrix(file.path()).expect("a matrix");
             assert_eq!((matrix.rows, matrix.cols), (2, 3));
             assert_eq!(matrix.elements, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         }
@@ -214,29 +162,29 @@ mod tests {
 
     #[test]
     fn an_empty_array_is_an_array() {
-        let file = saved(&Array1::<f32>::zeros(0));
+        let file = vector::<f32>(&[]);
         assert!(read_vector(file.path()).expect("a vector").is_empty());
     }
 
     #[test]
     fn names_a_foreign_element_type() {
-        let message = vector_error(&saved(&array![1.0_f64]));
+        let message = vector_error(&vector(&[1.0_f64]));
         assert!(message.contains("float64 ('<f8')") && message.contains("astype"), "{message}");
-        let message = vector_error(&saved(&array![1_i32]));
+        let message = vector_error(&vector(&[1_i32]));
         assert!(message.contains("int32"), "{message}");
     }
 
     #[test]
     fn names_the_number_of_dimensions() {
-        let message = vector_error(&saved(&array![[1.0_f32]]));
+        let message = vector_error(&saved(&[1, 2], Order::C, &[1.0_f32, 2.0]));
         assert!(message.contains("2 dimensions") && message.contains("ravel"), "{message}");
-        let error = read_matrix(saved(&array![1.0_f32]).path()).expect_err("a vector");
+        let error = read_matrix(vector(&[1.0_f32]).path()).expect_err("a vector");
         assert!(error.to_string().contains("reshape"), "{error}");
     }
 
     #[test]
     fn notices_a_file_that_is_cut_off_or_too_long() {
-        let file = saved(&array![1.0_f32, 2.0]);
+        let file = vector(&[1.0_f32, 2.0]);
         let whole = std::fs::read(file.path()).expect("the file");
         for len in [0, 3, 20, whole.len() - 1] {
             std::fs::write(file.path(), &whole[..len]).expect("a file that can be written");
@@ -253,7 +201,7 @@ mod tests {
 
     #[test]
     fn names_the_first_element_that_is_not_finite() {
-        let message = vector_error(&saved(&array![1.0_f32, f32::NAN, f32::INFINITY]));
+        let message = vector_error(&vector(&[1.0_f32, f32::NAN, f32::INFINITY]));
         assert!(message.contains("NaN at index 1"), "{message}");
     }
 

@@ -1,13 +1,13 @@
 //! The matrices of a product, on the device in the forms that kernels and cuBLAS take.
 
-use crate::epilogue::EpilogueArgs;
-use crate::gpu::{Gpu, GpuReference, failed};
+use crate::epilogue::{EpilogueArgs, FACTORS};
+use crate::gpu::{Gpu, GpuReference, Product, failed};
 use crate::products::{Matrices, Products, turned};
 use cudarc::driver::{CudaSlice, CudaView};
 use gemm_dsl::spec::{Arith, GemmLayout, SgemmSpec};
 use gemm_oracle::beside::plain;
 use gemm_oracle::product::{Size, Truth, Verdict, transposed};
-use gemm_runtime::{Buffer, ByName, Device, Error, Launched, MatrixRef, Sgemm};
+use gemm_runtime::{Buffer, ByName, Device, Error, LaunchReport, MatrixRef, Sgemm};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -223,6 +223,18 @@ impl<'h> Operands<'h> {
         }
     }
 
+    /// What cuBLAS multiplies of operands which have been brought for a spec, scaled as that is; none on the simulator.
+    pub fn product<'o>(
+        &'o self,
+        spec: &SgemmSpec,
+        c: Option<&'o mut CudaSlice<f32>>,
+    ) -> Option<Product<'o>> {
+        let layout = spec.layout;
+        let (a, b) = self.slices(layout)?;
+        let factors = if spec.scaled { FACTORS } else { [1.0, 0.0] };
+        Some(Product { a, b, c: c?, layout, factors, products: self.products })
+    }
+
     /// Launches a kernel on a result that was all NaN, unless the kernel reads it, and judges what it wrote:
     /// the sums against `f64`, and what it stores for sums to the bit.
     ///
@@ -233,7 +245,7 @@ impl<'h> Operands<'h> {
         launchable: &mut Launchable<'_>,
         kernel: &Sgemm<ByName>,
         device: &Device,
-    ) -> Result<(Verdict, Launched), Error> {
+    ) -> Result<(Verdict, LaunchReport), Error> {
         launchable.fill(device)?;
         let launched = launchable.launch(kernel, device)?;
         let c = device.download(&launchable.c.view()?)?;
@@ -290,7 +302,11 @@ impl Launchable<'_> {
     ///
     /// # Errors
     /// Those of the launch.
-    pub fn launch(&mut self, kernel: &Sgemm<ByName>, device: &Device) -> Result<Launched, Error> {
+    pub fn launch(
+        &mut self,
+        kernel: &Sgemm<ByName>,
+        device: &Device,
+    ) -> Result<LaunchReport, Error> {
         let (a, b, mut c) = (self.a.view()?, self.b.view()?, self.c.view_mut()?);
         self.beside.launch(kernel, device, &a, &b, &mut c)
     }

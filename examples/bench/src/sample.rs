@@ -11,7 +11,7 @@ use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
 use gemm_oracle::product::Size;
 use gemm_runtime::spec::{Bounds, Over};
 use gemm_runtime::{
-    Counters, Device, Error, Launched, LaunchedStep, ReduceSpec, SassCounters, SgemmSpec,
+    Counters, Device, Error, LaunchReport, ReduceSpec, SassCounters, SgemmSpec, StepReport,
 };
 
 /// The operands are random; the counters do not depend on them.
@@ -25,7 +25,7 @@ pub struct SampleLaunch {
     /// The shape, in words.
     pub shape: String,
     /// The launch.
-    pub launched: Launched,
+    pub launched: LaunchReport,
     /// Multiplications and additions of a product; 0 of a reduction.
     pub flops: f64,
     /// Multiply-adds of a product, or the elements of each array that is folded.
@@ -134,7 +134,7 @@ fn fits(products: &Products) -> bool {
 ///
 /// # Errors
 /// [`Error::Internal`] where that has counted nothing.
-pub fn counters(launched: &Launched) -> Result<&Counters, Error> {
+pub fn counters(launched: &LaunchReport) -> Result<&Counters, Error> {
     launched.counters().ok_or_else(|| uncounted("its text"))
 }
 
@@ -142,7 +142,7 @@ pub fn counters(launched: &Launched) -> Result<&Counters, Error> {
 ///
 /// # Errors
 /// [`Error::Internal`] where it has not.
-pub fn compiled<'l>(step: &LaunchedStep<'l>) -> Result<(&'l Counters, &'l SassCounters), Error> {
+pub fn compiled<'l>(step: &StepReport<'l>) -> Result<(&'l Counters, &'l SassCounters), Error> {
     let text = step.counters().ok_or_else(|| uncounted("its text"))?;
     Ok((text, step.compiled_counters().ok_or_else(|| uncounted("it as compiled"))?))
 }
@@ -151,7 +151,7 @@ pub fn compiled<'l>(step: &LaunchedStep<'l>) -> Result<(&'l Counters, &'l SassCo
 ///
 /// # Errors
 /// As those of [`compiled`], and those of a launch that has nothing to do.
-pub fn compiled_of_main(launched: &Launched) -> Result<(&Counters, &SassCounters), Error> {
+pub fn compiled_of_main(launched: &LaunchReport) -> Result<(&Counters, &SassCounters), Error> {
     compiled(&launched.main_step().ok_or_else(|| uncounted("a launch"))?)
 }
 

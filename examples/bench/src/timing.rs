@@ -1,8 +1,9 @@
 //! What the times of products are taken with and compared with.
 
 use crate::cli::Failure;
-use crate::gpu::{Blas, Gpu, Product, Timer, UnfusedEpilogue, Work, failed, fma_rate};
+use crate::gpu::{Blas, Gpu, Product, Timer, Work, failed, fma_rate};
 use crate::operands::{Launchable, Operands};
+use crate::unfused::UnfusedEpilogue;
 use gemm_dsl::spec::Arith;
 use gemm_oracle::product::Verdict;
 use gemm_runtime::{ByName, Device, Error, Sgemm, SgemmSpec};

@@ -1,6 +1,6 @@
 //! The best specs, timed again at leisure and printed.
 
-use crate::search::SearchLimits;
+use crate::limits::SearchLimits;
 use gemm_bench::cli::Failure;
 use gemm_bench::gpu::median;
 use gemm_bench::report::write_line;

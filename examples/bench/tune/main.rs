@@ -29,6 +29,7 @@
 //! table is made without a GPU.
 
 mod finals;
+mod limits;
 mod measure;
 mod predicted;
 mod reduce;
@@ -59,7 +60,7 @@ fn run(options: &TuneOptions) -> Result<Outcome, Failure> {
     }
     let device = open_gpu()?;
     eprintln!("{} on {} (seed {seed})", space.describe(), device.name());
-    let limits = search::SearchLimits {
+    let limits = limits::SearchLimits {
         start: Instant::now(),
         time: Duration::from_secs(options.seconds),
         seed,

@@ -1,6 +1,6 @@
 //! What the model of time says of a space: a table of its own, or what a search begins with.
 
-use crate::search::SearchLimits;
+use crate::limits::SearchLimits;
 use gemm_bench::cli::{Failure, Outcome};
 use gemm_bench::products::Products;
 use gemm_bench::report::write_line;

@@ -1,6 +1,7 @@
 //! The search: at random, then around the best, then the best again at leisure.
 
 use crate::finals::finals;
+use crate::limits::SearchLimits;
 use gemm_bench::cli::{Failure, Outcome};
 use gemm_bench::progress;
 use gemm_bench::tune::rank::{RankedSpec, Ranking};
@@ -11,25 +12,6 @@ use gemm_runtime::compile::Resources;
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
-
-/// How far a search may go.
-pub struct SearchLimits {
-    pub start: Instant,
-    pub time: Duration,
-    pub seed: u64,
-    /// Specs that are timed at leisure, for each size.
-    pub finalists: usize,
-    /// Specs that are drawn at random, where nothing is searched.
-    pub sample: Option<usize>,
-}
-
-impl SearchLimits {
-    /// Whether a share of the time has passed.
-    pub fn passed(&self, share: f64) -> bool {
-        self.start.elapsed() > self.time.mul_f64(share)
-    }
-}
 
 /// Shares of the time after which the random part, and the search as a whole, end.
 const RANDOM_SHARE: f64 = 0.4;

@@ -3,7 +3,6 @@
 use gemm_bench::cli::Failure;
 use gemm_bench::data;
 use gemm_bench::epilogue::{as_small, first_launch};
-use gemm_bench::gpu::Product;
 use gemm_bench::operands::Operands;
 use gemm_bench::products::Products;
 use gemm_bench::timing::{Fusion, GemmBench};
@@ -135,7 +134,7 @@ impl Target for Sgemm<'_> {
         operands.bring(&self.device, spec)?;
         let mut blas_c = operands.blas_c.take();
         let times = operands.launchable(&self.device, spec).and_then(|mut launchable| {
-            let peer = Product::new(operands, spec, blas_c.as_mut(), products);
+            let peer = operands.product(spec, blas_c.as_mut());
             self.bench.times(&kernel, &mut launchable, peer, rounds)
         });
         operands.blas_c = blas_c;

@@ -2,7 +2,8 @@
 
 use crate::measure;
 use gemm_bench::cli::{Failure, Outcome, named, open_gpu};
-use gemm_bench::grid::shapes::GemmShape;
+use gemm_bench::shapes::GemmShape;
+use gemm_bench::table_source::read;
 use gemm_bench::tune::table::fit;
 use gemm_bench::tune::table::fit::{Comparison, Rule};
 use gemm_bench::tune::table::options::Task;
@@ -28,7 +29,7 @@ pub fn run(task: &Task, seed: u64) -> Result<Outcome, Failure> {
     let internal = |reason: String| {
         Failure::from(gemm_runtime::Error::Internal(format!("the table: {reason}")))
     };
-    let table = fit::read(&fit::text(&rows)).map_err(internal)?;
+    let table = read(&fit::text(&rows)).map_err(internal)?;
     let regret = fit::regret(&table, &samples).map_err(internal)?;
     let mut about =
         vec![summary(&times, &samples, &rows, task.first.count()), said_regret("at them", &regret)];

@@ -18,8 +18,9 @@ use clap::Parser;
 use counters::Sample;
 use gemm_bench::cli::{Failure, Outcome, exit};
 use gemm_bench::family::Family;
-use gemm_dsl::{cuda, plan::Decision};
-use gemm_runtime::{ReduceSpec, SgemmSpec};
+use gemm_dsl::plan::{Decision, ReducePlan, SgemmPlan};
+use gemm_dsl::spec::Spec;
+use gemm_dsl::{Plan, cuda};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -76,28 +77,26 @@ fn run(options: &ExplainOptions) -> Result<Outcome, Failure> {
     }
     match line.family {
         Family::Reduce => {
-            let spec: ReduceSpec = line.text.parse()?;
-            let plan = spec.plan()?;
-            explain(&spec, &plan.decisions(), options, || counters::reduce(&plan))
+            let plan: ReducePlan = line.text.parse()?;
+            explain(&plan, &plan.decisions(), options, || counters::reduce(&plan))
         }
         Family::Sgemm => {
-            let spec: SgemmSpec = line.text.parse()?;
-            let plan = spec.plan()?;
-            explain(&spec, &plan.decisions(), options, || counters::product(&plan))
+            let plan: SgemmPlan = line.text.parse()?;
+            explain(&plan, &plan.decisions(), options, || counters::product(&plan))
         }
     }
 }
 
-fn explain<S: gemm_dsl::Family>(
-    spec: &S,
+fn explain<P: Plan>(
+    plan: &P,
     decisions: &[Decision],
     options: &ExplainOptions,
     sample: impl FnOnce() -> Result<Sample, Failure>,
 ) -> Result<Outcome, Failure> {
-    let program = spec.program()?;
+    let (spec, program) = (plan.spec(), plan.program()?);
     let kernel = program.preferred();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}!({spec})\n", S::MACRO)?;
+    writeln!(out, "{}!({spec})\n", <P::Spec as Spec>::MACRO)?;
     writeln!(out, "  {:22}{}", "kernel", kernel.name)?;
     for Decision { name, value, reason } in decisions {
         let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };

@@ -5,7 +5,6 @@ mod table;
 use crate::output::Output;
 use crate::stage::{ROUNDS, StageOutcome};
 use gemm_bench::cli::{Failure, Outcome, device_label};
-use gemm_bench::gpu::Product;
 use gemm_bench::ladder::options::{SgemmInput, SgemmJob};
 use gemm_bench::operands::Operands;
 use gemm_bench::products::Products;
@@ -196,7 +195,7 @@ fn multiply(
         None => None,
         Some(_) if products.flops() == 0.0 => None,
         Some(bench) => {
-            let peer = Product::new(operands, &stage.spec, blas_c.as_mut(), products);
+            let peer = operands.product(&stage.spec, blas_c.as_mut());
             Some(bench.times(&kernel, &mut launchable, peer, ROUNDS)?)
         }
     };

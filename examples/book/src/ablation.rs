@@ -1,14 +1,14 @@
 //! What each key is for, by experiment: the spec without it, at the same shape.
 
-use super::report::Counter;
 use super::resources;
 use super::views::Views;
-use crate::analysis::{Observation, SampleShape, Spec, entries, internal};
 use crate::diff;
 use crate::diff::{CountBasis, Delta, Hunk};
+use crate::observation::{Observation, SampleShape, Spec, entries, internal};
 use crate::times;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
+use gemm_draw::counters::Counter;
 use gemm_runtime::Error;
 use rayon::prelude::*;
 use serde::Serialize;

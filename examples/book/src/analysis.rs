@@ -1,37 +1,26 @@
-//! Launches a spec on the simulator, looks on, and makes a report of what was seen.
+//! Makes a report of what was seen of a spec that was launched on the simulator.
 
 mod base;
-mod recorder;
 
 use super::occupancy::{self, Registers};
 use super::report::{Decision, Fallback, Report, UncompiledArch};
 use super::steps::{self, Steps};
 use super::{access, edges, memory, pipeline, source, sync, units};
-use crate::diff::Counts;
 use crate::fault::{self, FaultReport};
+use crate::observation::{Spec, internal};
 use crate::times::StageTimes;
 use crate::{
     ablation, deviations, omissions, ownership, partials, raster, suggestion, summary, times, wgmma,
 };
 use base::{Base, Own};
 use gemm_bench::cli::Failure;
-use gemm_bench::epilogue::few;
 use gemm_bench::family::Family;
-use gemm_bench::products::Products;
-use gemm_bench::sample;
-use gemm_bench::sample::{Arrays, SampleLaunch};
-pub(super) use gemm_draw::counters::counted;
+use gemm_draw::counters::counted;
 use gemm_draw::metrics;
-use gemm_dsl::Family as _;
+use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedProgram;
-use gemm_dsl::plan::Decision as Decided;
-use gemm_dsl::spec::Instruction;
-use gemm_dsl::{cuda, parse};
-use gemm_oracle::product::Size;
-use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
-use gemm_runtime::{Device, Error, ReduceSpec, SassCounters, SgemmSpec};
-use recorder::{Recorder, Recording};
-use std::sync::Arc;
+use gemm_runtime::SassCounters;
+use gemm_runtime::watch::Profile;
 
 /// What a report is made of.
 #[derive(Clone, Debug)]
@@ -73,271 +62,8 @@ impl Subject {
     }
 }
 
-/// A spec of either family.
-#[derive(Clone, Debug)]
-pub(super) enum Spec {
-    Reduce(Box<ReduceSpec>),
-    Sgemm(Box<SgemmSpec>),
-}
-
-/// A shape that a spec is simulated at.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum SampleShape {
-    Arrays(Arrays),
-    Products(Products),
-    /// Of as few products as a spec takes.
-    Size(Size),
-}
-
 /// So many lines of what has changed of a text are shown.
 const CHANGED: usize = 96;
-
-/// How many blocks are looked on at: all of a grid.
-const ALL: fn([u32; 3]) -> u32 = |grid| grid.iter().product();
-
-/// A launch that was looked on at.
-pub(super) struct Observation {
-    pub(super) kernel: VerifiedKernel,
-    pub(super) grid: [u32; 3],
-    pub(super) profile: Profile,
-    pub(super) trace: Trace,
-    pub(super) arguments: Arguments,
-    pub(super) ran: SampleLaunch,
-}
-
-impl Spec {
-    pub(super) fn parse(family: Family, line: &str) -> Result<Self, Failure> {
-        Ok(match family {
-            Family::Reduce => Self::Reduce(Box::new(line.parse()?)),
-            Family::Sgemm => Self::Sgemm(Box::new(line.parse()?)),
-        })
-    }
-
-    fn line(&self) -> String {
-        match self {
-            Self::Reduce(spec) => spec.to_string(),
-            Self::Sgemm(spec) => spec.to_string(),
-        }
-    }
-
-    fn decisions(&self) -> Result<Vec<Decided>, Failure> {
-        Ok(match self {
-            Self::Reduce(spec) => spec.plan()?.decisions(),
-            Self::Sgemm(spec) => spec.plan()?.decisions(),
-        })
-    }
-
-    /// The kernel that stands in for the preferred one, if there is one.
-    fn fallback(&self) -> Result<Option<VerifiedKernel>, Failure> {
-        Ok(self.program()?.variants().nth(1).cloned())
-    }
-
-    fn program(&self) -> Result<VerifiedProgram, Failure> {
-        Ok(match self {
-            Self::Reduce(spec) => spec.program()?,
-            Self::Sgemm(spec) => spec.program()?,
-        })
-    }
-
-    /// Where it is simulated.
-    pub(super) fn at(&self) -> Result<SampleShape, Failure> {
-        let shape = match self {
-            Self::Reduce(spec) => sample::arrays(&spec.plan()?).map(SampleShape::Arrays),
-            Self::Sgemm(spec) => sample::products(&spec.plan()?).map(SampleShape::Products),
-        };
-        shape.map_err(Failure::Usage)
-    }
-
-    /// Where it is simulated beside another one: at a shape that both take.
-    fn at_beside(&self, other: &Self) -> Result<SampleShape, Failure> {
-        match (self, other) {
-            (Self::Sgemm(own), Self::Sgemm(other)) => {
-                let products = sample::products_of_both(&own.plan()?, &other.plan()?);
-                products.map(SampleShape::Products).map_err(Failure::Usage)
-            }
-            _ => self.at(),
-        }
-    }
-
-    /// Rows and columns of the tile of a block of a product.
-    pub(super) fn block_tile(&self) -> Result<Option<(u32, u32)>, Failure> {
-        Ok(match self {
-            Self::Reduce(_) => None,
-            Self::Sgemm(spec) => Some(spec.plan()?.block_tile()),
-        })
-    }
-
-    /// Rows and columns of the tile of a cluster of blocks, and the terms of one of K, of a product.
-    pub(super) fn cluster_tile(&self) -> Result<([usize; 2], usize), Failure> {
-        Ok(match self {
-            Self::Reduce(_) => ([1; 2], 1),
-            Self::Sgemm(spec) => {
-                let plan = spec.plan()?;
-                let (rows, columns) = plan.block_tile();
-                let rows = rows * plan.spec().cluster;
-                ([rows, columns].map(|of| of as usize), plan.depth() as usize)
-            }
-        })
-    }
-
-    /// Bits of what tensor cores multiply, if they do.
-    fn bits(&self) -> Option<u32> {
-        match self {
-            Self::Reduce(_) => None,
-            Self::Sgemm(spec) => spec.arith.format().map(|format| format.bits()),
-        }
-    }
-
-    /// Few terms of which its kernel makes a product: none, but for one that reads boxes, of which none is empty, those of a tile.
-    pub(super) fn few_terms(&self) -> Result<usize, Failure> {
-        Ok(match self {
-            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => spec.plan()?.depth() as usize,
-            _ => 0,
-        })
-    }
-
-    /// Bytes of a number of A or of B as the kernel of a product reads it: of its planes, where some are made.
-    pub(super) fn bytes_of_number(&self) -> u64 {
-        match self {
-            Self::Sgemm(spec) if spec.mma == Instruction::Wgmma => {
-                let bits = spec.arith.format().map_or(32, |format| format.bits());
-                u64::from(spec.arith.planes() * bits / 8)
-            }
-            _ => 4,
-        }
-    }
-
-    fn launch(&self, at: SampleShape, device: &Device) -> Result<SampleLaunch, Failure> {
-        match (self, self.taken(at)) {
-            (Self::Reduce(spec), SampleShape::Arrays(arrays)) => {
-                sample::reduce(spec, arrays, device)
-            }
-            (Self::Sgemm(spec), SampleShape::Products(products)) => {
-                sample::product(spec, products, device)
-            }
-            (Self::Sgemm(spec), SampleShape::Size(size)) => {
-                sample::product(spec, few(spec, size)?, device)
-            }
-            _ => Err(internal("a shape of the other family").into()),
-        }
-    }
-
-    /// What one launch takes of a shape: of several products one, where it is of no batch.
-    fn taken(&self, at: SampleShape) -> SampleShape {
-        match (self, at) {
-            (Self::Sgemm(spec), SampleShape::Products(Products { size, .. }))
-                if spec.batch.is_none() =>
-            {
-                SampleShape::Products(Products::single(size))
-            }
-            _ => at,
-        }
-    }
-
-    /// Launches for all of a shape: one, but as many as there are products where it is of no batch.
-    fn launches(&self, at: SampleShape) -> usize {
-        match (self, at) {
-            (Self::Sgemm(spec), SampleShape::Products(products)) if spec.batch.is_none() => {
-                products.count()
-            }
-            _ => 1,
-        }
-    }
-
-    /// Products that a block computes; 1 of a reduction.
-    fn products(&self) -> Result<u32, Failure> {
-        Ok(match self {
-            Self::Reduce(_) => 1,
-            Self::Sgemm(spec) => spec.plan()?.products(),
-        })
-    }
-
-    /// Launches it, and looks on at the first block of the kernel that does most.
-    pub(super) fn look(&self, at: SampleShape) -> Result<Observation, Failure> {
-        let seen = self.watched(at, Recorder::new(|_| 1))?;
-        let (looked, _) = seen.ok_or_else(|| internal("the main launch was not seen"))?;
-        Ok(looked)
-    }
-
-    /// The same of all blocks: with what happened in those behind the first.
-    pub(super) fn look_at_all(
-        &self,
-        at: SampleShape,
-    ) -> Result<(Observation, Vec<Trace>), Failure> {
-        let seen = self.watched(at, Recorder::new(ALL))?;
-        Ok(seen.ok_or_else(|| internal("the main launch was not seen"))?)
-    }
-
-    /// The same of the kernel that it prefers, whether or not that does most; none where it is not launched.
-    pub(super) fn look_at_preferred(
-        &self,
-        at: SampleShape,
-    ) -> Result<Option<(Observation, Vec<Trace>)>, Failure> {
-        let name = self.program()?.preferred().name.clone();
-        self.watched(at, Recorder::new(ALL).at(name))
-    }
-
-    fn watched(
-        &self,
-        at: SampleShape,
-        eye: Recorder,
-    ) -> Result<Option<(Observation, Vec<Trace>)>, Failure> {
-        let eye = Arc::new(eye);
-        let ran = self.launch(at, &eye.device())?;
-        Ok(eye.seen().map(|Recording { kernel, grid, profile, trace, others, arguments }| {
-            (Observation { kernel, grid, profile, trace, arguments, ran }, others)
-        }))
-    }
-
-    /// Launches it, and draws the fault of the kernel that comes to one.
-    fn fault(&self, family: Family, at: SampleShape) -> Result<Option<FaultReport>, Failure> {
-        let eye = Arc::new(Recorder::new(|_| 1));
-        match (self.launch(at, &eye.device()), eye.failed()) {
-            (Err(_), Some(failed)) => failed.drawn(family.macro_name(), self.line()),
-            _ => Ok(None),
-        }
-    }
-
-    /// What is counted of it at a shape, of all its launches.
-    pub(super) fn counts(&self, at: SampleShape) -> Result<Counts, Failure> {
-        let ran = self.launch(at, &Device::simulator_compiled())?;
-        let (text, compiled) = sample::compiled_of_main(&ran.launched)?;
-        Ok(Counts { text: *text, compiled: *compiled }.times(self.launches(at)))
-    }
-}
-
-/// The instructions that a launch may execute which does what another one has done.
-const INSTRUCTIONS: u64 = 1 << 36;
-
-impl Observation {
-    /// What was counted of it.
-    pub(super) fn counts(&self) -> Result<Counts, Failure> {
-        Ok(Counts { text: self.profile.total, compiled: *self.compiled()? })
-    }
-
-    /// What its first block does when it runs once more, with other elements in the same arrays.
-    pub(super) fn again(&self, arguments: &Arguments) -> Result<Option<Trace>, Failure> {
-        let replay = arguments.replay(&self.kernel, &[0], INSTRUCTIONS).map_err(Error::from)?;
-        replay.ran.map_err(Error::from)?;
-        Ok(replay.traces.into_iter().next())
-    }
-
-    /// What the profiler would count of it.
-    pub(super) fn compiled(&self) -> Result<&SassCounters, Failure> {
-        let compiled = self.profile.compiled.as_ref();
-        Ok(compiled.ok_or_else(|| internal("the launch was not counted as compiled"))?)
-    }
-}
-
-pub(super) fn internal(what: &str) -> Error {
-    Error::Internal(what.to_owned())
-}
-
-/// The entries of a line, each as it is written.
-pub(super) fn entries(line: &str) -> Result<Vec<String>, Failure> {
-    let entries = parse::entries(line)?;
-    Ok(entries.into_iter().map(|alternatives| alternatives.join(" | ")).collect())
-}
 
 /// The program of a line.
 ///
@@ -363,7 +89,10 @@ pub fn without(subject: &Subject, line: usize) -> Result<FaultReport, Failure> {
 /// Faults of the spec, and a block that is too large to simulate.
 pub fn fault(subject: &Subject) -> Result<Option<FaultReport>, Failure> {
     let spec = Spec::parse(subject.family, &subject.line)?;
-    spec.fault(subject.family, spec.at()?)
+    match spec.failed(spec.at()?) {
+        Some(failed) => failed.drawn(subject.family.macro_name(), spec.line()),
+        None => Ok(None),
+    }
 }
 
 /// The instructions as compiled that are no statement's.
@@ -373,7 +102,7 @@ fn of_no_line(profile: &Profile, total: &SassCounters) -> Option<u64> {
 }
 
 fn decisions(spec: &Spec) -> Result<Vec<Decision>, Failure> {
-    let decisions = spec.decisions()?.into_iter().map(|decided| Decision {
+    let decisions = spec.decisions().into_iter().map(|decided| Decision {
         name: decided.name.to_string(),
         value: decided.value,
         reason: decided.reason.to_string(),
@@ -392,7 +121,7 @@ fn fallback(spec: &Spec, subject: &Subject) -> Result<Option<Fallback>, Failure>
 fn stage_times(spec: &Spec, subject: &Subject) -> Option<StageTimes> {
     match spec {
         Spec::Reduce(_) => times::reduction(&subject.times),
-        Spec::Sgemm(spec) => times::product(&subject.times, times::matrices_beside(spec)),
+        Spec::Sgemm(plan) => times::product(&subject.times, times::matrices_beside(plan.spec())),
     }
 }
 
@@ -439,7 +168,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         shape: looked.ran.shape.clone(),
         grid: looked.grid,
         threads: kernel.geometry.threads(),
-        products: spec.products()?,
+        products: spec.products(),
         shared_bytes: kernel.shared_bytes(),
         decisions: decisions(&spec)?,
         answer: Vec::new(),
@@ -464,7 +193,7 @@ pub fn report(subject: &Subject) -> Result<Report, Failure> {
         tensor: wgmma::tiles(kernel, &looked.trace)
             .map_err(|why| internal(&format!("what tensor cores do cannot be drawn: {why}")))?,
         edges: edges::edges(&spec, &looked, &listing)?,
-        no_edges: edges::none(&spec)?,
+        no_edges: edges::none(&spec),
         order,
         undrawn: Vec::new(),
         syncs: sync::trials(&looked, &listing)?,

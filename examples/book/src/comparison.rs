@@ -118,7 +118,7 @@ pub(super) fn compare(before: &[Access], now: &[Access]) -> Vec<AccessComparison
 mod tests {
     use super::*;
     use crate::access;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use gemm_bench::family::Family;
     use gemm_dsl::{cuda, stages};
 

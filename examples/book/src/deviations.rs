@@ -29,7 +29,7 @@ pub(super) fn reason(kernel: &str, quantity: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use gemm_bench::family::Family;
     use gemm_draw::metrics::predicted;
 

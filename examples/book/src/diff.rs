@@ -1,7 +1,7 @@
 //! What has changed from one kernel to another: keys, counters, the text.
 
 use super::occupancy::Occupancy;
-use super::report::Counter;
+use gemm_draw::counters::Counter;
 use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};

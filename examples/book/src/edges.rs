@@ -6,8 +6,8 @@ mod requests;
 pub use requests::{EdgeRequests, Guard};
 
 #[cfg(test)]
-use crate::analysis::SampleShape;
-use crate::analysis::{Observation, Spec};
+use crate::observation::SampleShape;
+use crate::observation::{Observation, Spec};
 use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_bench::cli::Failure;
@@ -15,7 +15,6 @@ use gemm_bench::sample;
 use gemm_dsl::cuda::Listing;
 use gemm_dsl::ir::Stmt;
 use gemm_oracle::product::Size;
-use gemm_runtime::spec::Bounds;
 use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use launches::EdgeLaunch;
 use serde::Serialize;
@@ -68,12 +67,12 @@ pub struct StoredTile {
 }
 
 /// Why a product has no edges: one without guards takes whole tiles alone.
-pub(super) fn none(spec: &Spec) -> Result<Option<String>, Failure> {
-    let Spec::Sgemm(spec) = spec else { return Ok(None) };
-    if spec.bounds == Bounds::Guarded {
-        return Ok(None);
+pub(super) fn none(spec: &Spec) -> Option<String> {
+    let Spec::Sgemm(plan) = spec else { return None };
+    if plan.guarded() {
+        return None;
     }
-    let multiples = ["m", "n", "k"].into_iter().zip(sample::multiples(&spec.plan()?));
+    let multiples = ["m", "n", "k"].into_iter().zip(sample::multiples(plan));
     let multiples = multiples.filter(|(_, of)| *of > 1);
     let multiples: Vec<String> =
         multiples.map(|(extent, of)| format!("{extent} must be a multiple of {of}")).collect();
@@ -81,9 +80,9 @@ pub(super) fn none(spec: &Spec) -> Result<Option<String>, Failure> {
         true => "any shape is one".to_owned(),
         false => format!("{}, and any other launch is refused", multiples.join(", ")),
     };
-    Ok(Some(format!(
+    Some(format!(
         "There are none. Under bounds: aligned no access is guarded, so that all tiles must be whole: {asked}."
-    )))
+    ))
 }
 
 /// The edges of a product whose launch on whole tiles was looked on at; none of another kernel, and of one that has none.
@@ -92,15 +91,15 @@ pub(super) fn edges(
     whole: &Observation,
     listing: &Listing,
 ) -> Result<Option<Edges>, Failure> {
-    if none(spec)?.is_some() {
+    if none(spec).is_some() {
         return Ok(None);
     }
-    let Some((rows, columns)) = spec.block_tile()? else { return Ok(None) };
+    let Some((rows, columns)) = spec.block_tile() else { return Ok(None) };
     let ragged = EdgeLaunch::at(spec, SIZE)?;
     let looked = &ragged.looked;
     let kernel = &looked.kernel;
     let Some(c) = GlobalMatrix::placed(looked, "C") else { return Ok(None) };
-    let (cluster, depth) = spec.cluster_tile()?;
+    let (cluster, depth) = spec.cluster_tile();
     let edge = launches::edge(spec, &ragged, cluster, depth)?;
     let is_known = edge.is_some();
     let edge = edge.unwrap_or_default();
@@ -314,7 +313,7 @@ mod tests {
     fn whole_tiles_alone_have_none() {
         let of = |line: &str| {
             let spec = Spec::parse(Family::Sgemm, line).expect("a spec");
-            none(&spec).expect("a plan")
+            none(&spec)
         };
         let line = "tile: 32x64x8, thread: 4x4, bounds: aligned";
         assert!(edges_of(line).is_none());

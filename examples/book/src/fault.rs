@@ -3,14 +3,15 @@
 
 use super::access::{self, Access};
 use super::source::{self, SourceLine};
-use super::sync::{self, PreventedFault};
+use super::sync::{self, PreventedFault, RemovedSync};
+use crate::observation::{LaunchRecord, Observation};
 pub use attempt::{Attempt, Lane};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::VerifiedKernel;
 use gemm_runtime::fault::Fault;
 use gemm_runtime::watch::{Arguments, Pattern, Trace};
-use gemm_runtime::{Error, SimError};
+use gemm_runtime::{Error, SimError, Simulation};
 use history::{ElementAccess, ElementHistory};
 use serde::Serialize;
 use std::ops::Range;
@@ -66,17 +67,6 @@ pub struct HighlightedAccess {
     pub access: Access,
 }
 
-/// What was left out of a kernel.
-#[derive(Clone, Debug, Serialize)]
-pub struct RemovedSync {
-    /// The line, as the text of the whole kernel has it.
-    pub line: usize,
-    /// The statement.
-    pub text: String,
-    /// How it was changed.
-    pub change: &'static str,
-}
-
 /// An access of an element.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PastAccess {
@@ -112,7 +102,7 @@ pub struct ReplayedLaunch<'a> {
 pub(super) fn without(
     family: &'static str,
     line: String,
-    looked: &crate::analysis::Observation,
+    looked: &Observation,
     at: usize,
 ) -> Result<FaultReport, Failure> {
     let listing = cuda::listing(&looked.kernel);
@@ -181,6 +171,19 @@ pub fn drawn(
         broken.unknown = Some(if is_elsewhere { UNSEEN } else { NO_ACCESS });
     }
     Ok(Some(broken))
+}
+
+impl LaunchRecord {
+    /// Draws the fault of a kernel that the macro of that name made of a line.
+    pub(super) fn drawn(
+        &self,
+        family: &'static str,
+        line: String,
+    ) -> Result<Option<FaultReport>, Failure> {
+        let Self { kernel, grid, arguments } = self;
+        let launch = ReplayedLaunch { kernel, grid: *grid, arguments };
+        drawn(family, line, launch, None, Simulation::default().instructions)
+    }
 }
 
 /// How blocks or threads took turns, unless as in what is recorded.

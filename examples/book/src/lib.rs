@@ -20,6 +20,7 @@ pub mod launch;
 mod links;
 pub mod live;
 pub mod memory;
+mod observation;
 pub mod omissions;
 pub mod ownership;
 pub mod page;

@@ -1,8 +1,8 @@
 //! Where bytes go: what threads ask of each memory, and how often each byte is asked for.
 
 use super::units::SECTOR_BYTES;
-use crate::analysis::Observation;
 use crate::diff::Counts;
+use crate::observation::Observation;
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
 use gemm_bench::lower_bound::LaunchArrays;
@@ -278,7 +278,7 @@ fn written(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use gemm_bench::family::Family;
     use gemm_dsl::spec::SgemmSpec;
     use gemm_dsl::stages;
@@ -322,7 +322,7 @@ mod tests {
         let stage = stages::sgemm().into_iter().find(|stage| stage.index == index);
         let mut spec = stage.expect("a stage").spec;
         edit(&mut spec);
-        memory(&Spec::Sgemm(Box::new(spec)))
+        memory(&Spec::Sgemm(Box::new(spec.plan().expect("a plan"))))
     }
 
     /// Planes are of numbers of 16 bits; what an epilogue reads, and C that is read in place, counts too.

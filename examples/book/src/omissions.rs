@@ -1,31 +1,8 @@
 //! Which parts the page of a kernel does not have, and why.
 
-use super::report::Report;
-use crate::analysis::Spec;
-use gemm_dsl::spec::Batch;
-use serde::Serialize;
-
-/// A part that is not drawn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Omission {
-    /// The `id` that it would have.
-    pub part: &'static str,
-    /// What it would answer.
-    pub question: &'static str,
-    /// Why it is not there.
-    pub why: String,
-}
-
-/// Why nothing is told that asks where the elements of a list lie.
-pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer says: no place in an array tells which element of which \
-     matrix is accessed.";
-
-impl Spec {
-    /// Whether its matrices are those of lists.
-    pub(super) fn is_of_lists(&self) -> bool {
-        matches!(self, Self::Sgemm(spec) if spec.batch == Some(Batch::Pointers))
-    }
-}
+use super::report::{Omission, Report};
+use crate::observation::Spec;
+use crate::raster::LIST;
 
 /// The parts that a report lacks; `no_order` is why the order of tiles is not known, if it is not.
 pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) -> Vec<Omission> {
@@ -67,6 +44,7 @@ pub(super) fn omissions(spec: &Spec, report: &Report, no_order: Option<String>) 
 
 #[cfg(test)]
 mod tests {
+    use super::LIST;
     use crate::analysis::{Subject, report};
     use gemm_bench::family::Family;
 
@@ -98,7 +76,7 @@ mod tests {
         assert_eq!(parts(Family::Sgemm, "block: 16x16"), ["steps"]);
         let lists = undrawn(Family::Sgemm, &format!("{tiled}, batch: pointers"));
         assert_eq!(lists.len(), 4);
-        assert!(lists.iter().all(|(_, why)| why == super::LIST), "{lists:?}");
+        assert!(lists.iter().all(|(_, why)| why == LIST), "{lists:?}");
         assert_eq!(parts(Family::Reduce, "items: 2"), Vec::<&str>::new());
         let rows = "over: rows, group: 1, block: 64";
         assert_eq!(parts(Family::Reduce, rows), ["steps"]);

@@ -22,7 +22,7 @@ pub use reuse::ReuseGroup;
 pub use threads::Threads;
 
 use super::pipeline::rounds;
-use crate::analysis::Observation;
+use crate::observation::Observation;
 pub use boxes::TileRole;
 use gemm_bench::cli::Failure;
 use gemm_dsl::ir::{Kernel, Stmt};
@@ -303,7 +303,7 @@ fn tile(kernel: &Kernel, name: &str, moved: &MatrixMoves, is_shuffled: bool) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use gemm_bench::family::Family;
     use gemm_dsl::ir::BufferLayout;
 

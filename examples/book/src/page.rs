@@ -3,13 +3,13 @@
 use super::glossary::Term;
 use super::ideas::Idea;
 use super::report::{Counter, Report};
+use super::roofline::Roofline;
 use super::units::{Unit, UnitName};
 use crate::ablation::{AblatedKernel, TimeComparison};
 use crate::diff::{CountBasis, Delta, Edit, Hunk};
 use crate::fault::{FaultReport, HighlightedAccess};
 use crate::links;
 use crate::ownership::Ownership;
-use crate::site::Ladder;
 use askama::Template;
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
@@ -134,6 +134,51 @@ pub fn broken(broken: &FaultReport, command: &str) -> Result<String, Failure> {
     let (policy, version) = (policy(STYLE, None), env!("CARGO_PKG_VERSION"));
     let drawn = broken.accesses.iter().map(lit).collect();
     rendered(&FaultPage { broken, drawn, policy, style: STYLE, command, version })
+}
+
+/// The row of a stage in the table of its ladder.
+pub(super) struct LadderRow {
+    pub(super) href: String,
+    pub(super) title: String,
+    /// The page and the title of the stage since which keys are new; none of the first.
+    pub(super) base: Option<(String, String)>,
+    pub(super) keys: Vec<String>,
+    pub(super) bound: String,
+    /// Of each unit of the ladder; none of one that is asked nothing.
+    pub(super) cells: Vec<Option<UnitCell>>,
+    pub(super) conflicts: String,
+    pub(super) registers: String,
+    /// The rate at the size that is shown, and its share of the roof.
+    pub(super) measured: String,
+    /// The entries of its line, as a list in JSON: what two stages are compared by.
+    pub(super) entries: String,
+}
+
+/// What a unit is asked.
+pub(super) struct UnitCell {
+    pub(super) cycles: String,
+    /// Of the unit that is asked most.
+    pub(super) percent: u64,
+    /// Whether what threads of a block read alike counts once.
+    pub(super) is_once: bool,
+}
+
+/// The table of a ladder.
+pub(super) struct Ladder {
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    /// The units that some stage asks something of.
+    pub(super) units: Vec<UnitName>,
+    pub(super) stages: Vec<LadderRow>,
+    /// Those that were measured, under the roofs.
+    pub(super) roofline: Option<Roofline>,
+}
+
+impl Ladder {
+    /// Whether what threads of a block read alike counts once in some row.
+    pub(super) fn has_once(&self) -> bool {
+        self.stages.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.is_once)
+    }
 }
 
 #[derive(Template)]

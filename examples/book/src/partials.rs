@@ -7,7 +7,7 @@
 //!                   ──lanes──► what lanes of the first warp give one another, a column for each shuffle
 //! ```
 
-use crate::analysis::Observation;
+use crate::observation::Observation;
 use crate::ownership::{ReducedElements, reduction};
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::Listing;

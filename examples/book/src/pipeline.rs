@@ -100,7 +100,7 @@ pub(super) fn all(kernel: &Kernel, trace: &Trace) -> Vec<Pipeline> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use gemm_bench::family::Family;
 
     fn pipelines(line: &str) -> Vec<Pipeline> {

@@ -1,7 +1,6 @@
 //! In which order blocks take the tiles of C, and what those that run first read of A and B: what `raster` changes.
 
-use crate::analysis::{SampleShape, Spec};
-use crate::omissions::LIST;
+use crate::observation::{SampleShape, Spec};
 use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_bench::cli::Failure;
@@ -53,12 +52,16 @@ const UNMET: &str =
     "On sums of so few terms as this is told by, the kernel of this page is not launched.";
 const UNSTORED: &str = "Some block stores no tile of C itself: it leaves parts of sums to others.";
 
+/// Why nothing is told that asks where the elements of a list lie.
+pub(super) const LIST: &str = "Each matrix of a list lies wherever its pointer says: no place in an array tells which element of which \
+     matrix is accessed.";
+
 /// The order of a product's blocks, by a launch whose sums have few terms; or why there is none.
 pub(super) fn block_order(spec: &Spec) -> Result<Result<BlockOrder, String>, Failure> {
     let none = |why: &str| Ok(Err(why.to_owned()));
-    let Some((rows, columns)) = spec.block_tile()? else { return none(NONE) };
+    let Some((rows, columns)) = spec.block_tile() else { return none(NONE) };
     let (m, n) = (TILES * rows as usize, TILES * columns as usize);
-    let size = Size { m, n, k: spec.few_terms()? };
+    let size = Size { m, n, k: spec.few_terms() };
     let (looked, others) = match spec.look_at_preferred(SampleShape::Size(size)) {
         Ok(Some(seen)) => seen,
         // It takes no such product, as one whose terms are shared out may not.

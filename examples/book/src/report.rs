@@ -12,7 +12,6 @@ use super::units::{Unit, Wavefronts};
 use crate::ablation::AblationEntry;
 use crate::comparison::AccessComparison;
 use crate::diff::KernelDiff;
-use crate::omissions::Omission;
 use crate::ownership::Ownership;
 use crate::partials::Partials;
 use crate::raster::BlockOrder;
@@ -145,6 +144,17 @@ pub struct Decision {
     pub value: String,
     /// Why; empty where there was no choice.
     pub reason: String,
+}
+
+/// A part that is not drawn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Omission {
+    /// The `id` that it would have.
+    pub part: &'static str,
+    /// What it would answer.
+    pub question: &'static str,
+    /// Why it is not there.
+    pub why: String,
 }
 
 /// A sentence, and the part of the page that proves it.

@@ -43,7 +43,7 @@ pub fn of_line(family: Family, line: &str) -> Option<Resources> {
 
 /// A line and what it is without each of its keys, as the file names them: those of which there is a kernel.
 pub fn lines(family: Family, line: &str) -> Vec<String> {
-    let entries = crate::analysis::entries(line).unwrap_or_default();
+    let entries = crate::observation::entries(line).unwrap_or_default();
     let without = |left_out: usize| {
         let rest = entries.iter().enumerate().filter(|(i, _)| *i != left_out);
         rest.map(|(_, entry)| &**entry).collect::<Vec<_>>().join(", ")

@@ -3,21 +3,22 @@
 use super::glossary::TERMS;
 use super::ideas::Idea;
 use super::live::address;
-use super::page::{self, Link};
+use super::page::{self, Ladder, LadderRow, Link, UnitCell};
 use super::report::Report;
 use super::roofline::{self, Roofline};
 use super::units::{Unit, UnitName};
 use super::{compiler, ideas};
-use crate::analysis::{Subject, entries, internal, report};
+use crate::analysis::{Subject, report};
+use crate::observation::{entries, internal};
 use crate::times::{StageTimes, TimePoint};
 use crate::{diff, times};
 use gemm_bench::change::number;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;
 use gemm_bench::table::percent;
-use gemm_dsl::Family as _;
+use gemm_dsl::Plan as _;
 use gemm_dsl::ir::Variant;
-use gemm_dsl::plan::Shape;
+use gemm_dsl::plan::{SgemmPlan, Shape};
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use rayon::prelude::*;
@@ -50,51 +51,6 @@ impl LadderStage {
     fn idea(&self) -> Option<&'static Idea> {
         // Stems have their number first.
         ideas::of_stage(self.ladder, self.stem.split_once('_').map_or("", |(_, name)| name))
-    }
-}
-
-/// The row of a stage in the table of its ladder.
-pub(super) struct LadderRow {
-    pub(super) href: String,
-    pub(super) title: String,
-    /// The page and the title of the stage since which keys are new; none of the first.
-    pub(super) base: Option<(String, String)>,
-    pub(super) keys: Vec<String>,
-    pub(super) bound: String,
-    /// Of each unit of the ladder; none of one that is asked nothing.
-    pub(super) cells: Vec<Option<UnitCell>>,
-    pub(super) conflicts: String,
-    pub(super) registers: String,
-    /// The rate at the size that is shown, and its share of the roof.
-    pub(super) measured: String,
-    /// The entries of its line, as a list in JSON: what two stages are compared by.
-    pub(super) entries: String,
-}
-
-/// What a unit is asked.
-pub(super) struct UnitCell {
-    pub(super) cycles: String,
-    /// Of the unit that is asked most.
-    pub(super) percent: u64,
-    /// Whether what threads of a block read alike counts once.
-    pub(super) is_once: bool,
-}
-
-/// The table of a ladder.
-pub(super) struct Ladder {
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    /// The units that some stage asks something of.
-    pub(super) units: Vec<UnitName>,
-    pub(super) stages: Vec<LadderRow>,
-    /// Those that were measured, under the roofs.
-    pub(super) roofline: Option<Roofline>,
-}
-
-impl Ladder {
-    /// Whether what threads of a block read alike counts once in some row.
-    pub(super) fn has_once(&self) -> bool {
-        self.stages.iter().flat_map(|row| row.cells.iter().flatten()).any(|cell| cell.is_once)
     }
 }
 
@@ -208,10 +164,10 @@ fn find(ladder: &str, index: u32) -> Result<(LadderStage, Vec<LadderStage>), Fai
 /// The stages of both ladders, reductions first.
 fn ladders() -> Result<[Vec<LadderStage>; 2], Failure> {
     let reduce = steps("reduce", Family::Reduce, &stages::reduce(), |spec: &ReduceSpec| {
-        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
+        Ok(spec.plan()?.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     let sgemm = steps("sgemm", Family::Sgemm, &stages::sgemm(), |spec: &SgemmSpec| {
-        Ok(spec.program()?.variants().map(|kernel| kernel.variant).collect())
+        Ok(spec.plan()?.program()?.variants().map(|kernel| kernel.variant).collect())
     })?;
     Ok([reduce, sgemm])
 }
@@ -345,8 +301,7 @@ fn row(
 /// Whether it multiplies what each thread reads for itself: what was counted at the size of the table takes the cache of a
 /// multiprocessor to answer all but the first who reads an element.
 fn has_no_tiles(step: &LadderStage) -> bool {
-    let spec = step.line.parse::<SgemmSpec>().ok().filter(|_| step.family == Family::Sgemm);
-    let plan = spec.and_then(|spec| spec.plan().ok());
+    let plan = step.line.parse::<SgemmPlan>().ok().filter(|_| step.family == Family::Sgemm);
     plan.is_some_and(|plan| matches!(plan.shape(), Shape::Naive(_) | Shape::Direct(_)))
 }
 

@@ -293,7 +293,7 @@ impl StepSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use crate::ownership::named;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;

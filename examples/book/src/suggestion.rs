@@ -1,13 +1,13 @@
 //! Which padding is advised: only what the spec takes.
 
 use super::access::Access;
-use crate::analysis::Spec;
+use crate::observation::Spec;
 use gemm_draw::suggestion;
 
 /// Leaves out the advice that no plan follows.
 pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
     let product = match spec {
-        Spec::Sgemm(spec) => Some(&**spec),
+        Spec::Sgemm(plan) => Some(plan.spec()),
         Spec::Reduce(_) => None,
     };
     suggestion::kept(product, accesses)
@@ -17,7 +17,7 @@ pub(super) fn kept(spec: &Spec, accesses: Vec<Access>) -> Vec<Access> {
 mod tests {
     use super::*;
     use crate::access;
-    use crate::analysis::Observation;
+    use crate::observation::Observation;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
 
@@ -50,8 +50,9 @@ mod tests {
             for cured in all.iter().filter(|access| access.cure.is_some()) {
                 let cure = cured.cure.as_ref().expect("a cure");
                 let Spec::Sgemm(product) = &spec else { panic!("a product") };
-                let padded = suggestion::with(product, &cured.buffer, cure.by).expect("a key");
-                let padded = Spec::Sgemm(Box::new(padded));
+                let padded =
+                    suggestion::with(product.spec(), &cured.buffer, cure.by).expect("a key");
+                let padded = Spec::Sgemm(Box::new(padded.plan().expect("a plan")));
                 let after = looked(&padded);
                 let theirs = accesses(&padded, &after);
                 let shape = |of: &Access| (of.buffer.clone(), of.kind, of.bytes, of.lanes);

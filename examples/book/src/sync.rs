@@ -1,7 +1,6 @@
 //! Whether each synchronisation is needed, by experiment: the kernel without it, on what the kernel was launched with.
 
-use crate::analysis::Observation;
-use crate::fault::RemovedSync;
+use crate::observation::Observation;
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda::{self, Listing};
 use gemm_dsl::ir::{Kernel, MbarrierOp, ParamKind, Scope, Stmt, VerifiedKernel, WgmmaSync};
@@ -79,6 +78,17 @@ impl PreventedFault {
             statement: fault.statement.clone(),
         }
     }
+}
+
+/// What was left out of a kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct RemovedSync {
+    /// The line, as the text of the whole kernel has it.
+    pub line: usize,
+    /// The statement.
+    pub text: String,
+    /// How it was changed.
+    pub change: &'static str,
 }
 
 /// What may be left out of a kernel.
@@ -283,7 +293,7 @@ fn bits(kernel: &Kernel, buffers: &[BufferArg]) -> Vec<Vec<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use gemm_bench::family::Family;
 
     fn syncs(family: Family, line: &str) -> Vec<Sync> {

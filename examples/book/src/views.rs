@@ -1,7 +1,7 @@
 //! What pages show of a kernel beside its counts, so that two kernels that count the same can be told apart.
 
 use super::{access, pipeline};
-use crate::analysis::{Observation, Spec};
+use crate::observation::{Observation, Spec};
 use crate::raster;
 use gemm_bench::cli::Failure;
 use gemm_dsl::cuda;

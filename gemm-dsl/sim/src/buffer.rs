@@ -3,79 +3,11 @@
 pub(crate) mod numbered_memory;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::ir::contract::{meet, united};
-use half::{bf16, f16};
+use gemm_dsl::target::element::Element;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
-
-/// A type whose values a buffer holds.
-pub trait Element: Copy + Default + fmt::Debug + Send + Sync + 'static + sealed::Element {
-    /// The element type of the IR.
-    const ELEM: Elem;
-}
-
-mod sealed {
-    pub trait Element {
-        fn bits(self) -> u64;
-        fn of_bits(bits: u64) -> Self;
-    }
-}
-
-macro_rules! elements {
-    ($($ty:ty = $elem:ident, |$value:ident| $bits:expr, |$from:ident| $of:expr;)*) => {
-        $(
-            impl Element for $ty {
-                const ELEM: Elem = Elem::$elem;
-            }
-            impl sealed::Element for $ty {
-                fn bits(self) -> u64 {
-                    let $value = self;
-                    $bits
-                }
-                fn of_bits($from: u64) -> Self {
-                    $of
-                }
-            }
-        )*
-    };
-}
-
-elements! {
-    f64 = F64, |v| v.to_bits(), |b| f64::from_bits(b);
-    f32 = F32, |v| v.to_bits().into(), |b| f32::from_bits(b as u32);
-    f16 = F16, |v| v.to_bits().into(), |b| f16::from_bits(b as u16);
-    bf16 = Bf16, |v| v.to_bits().into(), |b| bf16::from_bits(b as u16);
-    i64 = I64, |v| v as u64, |b| b as i64;
-    u64 = U64, |v| v, |b| b;
-    i32 = I32, |v| v as u32 as u64, |b| b as i32;
-    u32 = U32, |v| v.into(), |b| b as u32;
-    i16 = I16, |v| v as u16 as u64, |b| b as i16;
-    u16 = U16, |v| v.into(), |b| b as u16;
-    i8 = I8, |v| v as u8 as u64, |b| b as i8;
-    u8 = U8, |v| v.into(), |b| b as u8;
-}
-
-/// The bytes of elements, the lowest of each first: as they travel from one device to another.
-pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
-    let size = T::ELEM.size() as usize;
-    let mut bytes = Vec::with_capacity(elements.len() * size);
-    for element in elements {
-        bytes.extend_from_slice(&element.bits().to_le_bytes()[..size]);
-    }
-    bytes
-}
-
-/// The elements that [`to_bytes`] gave these bytes of; none where they are not those of whole elements.
-pub fn from_bytes<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
-    let elements = bytes.chunks_exact(T::ELEM.size() as usize);
-    let element = |bytes: &[u8]| {
-        let mut bits = [0; 8];
-        bits[..bytes.len()].copy_from_slice(bytes);
-        T::of_bits(u64::from_le_bytes(bits))
-    };
-    elements.remainder().is_empty().then(|| elements.map(element).collect())
-}
 
 /// Elements in simulated global memory, or a view of some.
 ///
@@ -160,7 +92,7 @@ macro_rules! with_cells {
 impl Buffer {
     /// A new allocation that holds a copy of `values`, bit for bit.
     pub fn from_slice<T: Element>(values: &[T]) -> Self {
-        Self::from_bits(T::ELEM, values.iter().map(|v| v.bits()))
+        Self::from_bits(T::ELEM, values.iter().map(|v| v.into_bits()))
     }
 
     /// A new allocation of elements by their bits, zero-extended.
@@ -203,7 +135,7 @@ impl Buffer {
         (T::ELEM.size() == self.elem.size()).then(|| {
             with_cells!(&self.cells, cells => {
                 let cells = cells[range].iter();
-                cells.map(|c| T::of_bits(c.load(Ordering::Relaxed).into())).collect()
+                cells.map(|c| T::from_bits(c.load(Ordering::Relaxed).into())).collect()
             })
         })
     }
@@ -224,7 +156,7 @@ impl Buffer {
         let fits = values.len() <= self.len && T::ELEM.size() == self.elem.size();
         if fits {
             for (i, value) in values.iter().enumerate() {
-                self.write(i, value.bits());
+                self.write(i, value.into_bits());
             }
         }
         fits

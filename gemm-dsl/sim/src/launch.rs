@@ -4,10 +4,10 @@ use super::buffer::{Buffer, BufferArg};
 use super::error::SimError;
 use super::region::{self, Region};
 use crate::mask::WARP;
+use crate::tensor_core::Rules;
 use crate::trace::recorder::WatchedBlocks;
 use gemm_dsl::ir::contract::{self, ArrayPlace, BoundArray};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
-use gemm_dsl::target::tensor_core::Rules;
 
 /// A kernel's arguments, checked and resolved.
 pub(super) struct Launch<'k> {

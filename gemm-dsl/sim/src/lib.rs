@@ -52,11 +52,12 @@ mod region;
 mod sass;
 mod scalar;
 pub(crate) mod schedule;
+pub mod tensor_core;
 #[cfg(test)]
 mod tests;
 mod trace;
 
-pub use buffer::{Buffer, BufferArg, Element, from_bytes, to_bytes};
+pub use buffer::{Buffer, BufferArg};
 pub use cost::pattern::{Kind, Pattern, Price};
 pub use counters::quantity::{Quantity, SassCounters};
 pub use counters::{Counters, Profile};

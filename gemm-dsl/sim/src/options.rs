@@ -1,6 +1,6 @@
 //! How a kernel is run.
 
-use gemm_dsl::target::tensor_core::Rules;
+use crate::tensor_core::Rules;
 
 /// How a kernel is run.
 #[derive(Clone, Copy)]

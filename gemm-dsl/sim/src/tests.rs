@@ -40,14 +40,15 @@ mod values;
 mod wavefronts;
 
 use super::{
-    Buffer, BufferArg, Counters, Element, Fault, FaultKind, Options, SimError, UnfinishedWarp,
-    launch, launch_with,
+    Buffer, BufferArg, Counters, Fault, FaultKind, Options, SimError, UnfinishedWarp, launch,
+    launch_with,
 };
 use gemm_dsl::ir::contract::{ContractError, Need, Subject};
 use gemm_dsl::ir::{
     Access, AtomicOp, BufferId, BufferLayout, Elem, Expr, Geometry, KernelBuilder, MemoryOrder,
     Operand, Scope, Special, VerifiedKernel,
 };
+use gemm_dsl::target::element::Element;
 
 /// A kernel with one input `in` and one output `out` of given lengths.
 struct Bench {
@@ -59,18 +60,18 @@ struct Bench {
 
 /// A bench whose grid has `blocks` blocks of `threads` threads.
 fn bench(threads: u32, blocks: u64, lens: [usize; 2]) -> Bench {
-    let mut k = KernelBuilder::new("kernel");
-    let input = k.global("in", Elem::F32, Operand::Input(0));
-    let output = k.global("out", Elem::F32, Operand::Output(0));
+    let mut b = KernelBuilder::new("kernel");
+    let input = b.global("in", Elem::F32, Operand::Input(0));
+    let output = b.global("out", Elem::F32, Operand::Output(0));
     for (buffer, len) in [(input, lens[0]), (output, lens[1])] {
-        k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
+        b.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
     }
-    k.geometry(Geometry {
+    b.geometry(Geometry {
         block: (threads, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
-    Bench { k, input, output, lens }
+    Bench { k: b, input, output, lens }
 }
 
 impl Bench {
@@ -122,13 +123,13 @@ struct Team {
 }
 
 fn team(threads: u32, blocks: u64) -> Team {
-    let mut k = KernelBuilder::new("kernel");
-    k.geometry(Geometry {
+    let mut b = KernelBuilder::new("kernel");
+    b.geometry(Geometry {
         block: (threads, 1),
         grid: [Expr::U64(blocks), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
-    Team { k, arrays: Vec::new(), globals: Vec::new() }
+    Team { k: b, arrays: Vec::new(), globals: Vec::new() }
 }
 
 impl Team {
@@ -227,18 +228,18 @@ fn block() -> Expr {
 }
 
 /// The statements of one thread of every block.
-fn thread(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
-    k.if_(tid().equals(number), body);
+fn thread(b: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    b.if_(tid().equals(number), body);
 }
 
 /// The statements of one warp of every block.
-fn warp(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
-    k.if_((tid() / 32).equals(number), body);
+fn warp(b: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    b.if_((tid() / 32).equals(number), body);
 }
 
 /// The statements of the first thread of a block.
-fn in_block(k: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
-    k.if_(block().equals(number).and(tid().equals(0)), body);
+fn in_block(b: &mut KernelBuilder, number: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    b.if_(block().equals(number).and(tid().equals(0)), body);
 }
 
 fn at(buffer: BufferId, index: impl Into<Expr>) -> Access {

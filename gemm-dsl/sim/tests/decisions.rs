@@ -1,6 +1,7 @@
 //! What a plan says of its decisions, against what the simulator counts.
 
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
+use gemm_dsl::plan::SgemmPlan;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_sim::{Buffer, launch};
 
@@ -26,7 +27,7 @@ fn copies_that_transpose_are_said_to_use_distinct_banks_where_they_do() {
                  pad_a: {pad}, bounds: {bounds}"
             );
             let (m, n, k) = (128, 64, 32);
-            let program = line.parse::<SgemmSpec>().map(|spec| spec.program()).expect("a spec");
+            let program = line.parse::<SgemmPlan>().map(|plan| plan.program()).expect("a spec");
             let program = program.expect("a sound spec");
             let buffers = [m * k, k * n, m * n].map(Buffer::zeros);
             let extents = [m, n, k].map(|extent| extent as u64);

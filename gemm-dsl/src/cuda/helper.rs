@@ -12,8 +12,8 @@ mod tests;
 use super::types::{element_type, vector_type};
 use super::{WIDTH, wrap};
 use crate::ir::{Access, Elem, Expr, Guard, Intrinsic, Kernel, Stmt, Ty};
+use crate::target::Format;
 use crate::target::intrinsic::Spelling;
-use crate::target::tensor_core::Format;
 use std::collections::BTreeSet;
 
 /// The function that reads 16 bytes.
@@ -141,35 +141,6 @@ fn copy_name(bytes: u32, guarded: Option<bool>) -> String {
         Some(false) => "_if",
     };
     format!("copy_async_{bytes}{how}")
-}
-
-/// Every name of functions and types that a text takes from here or from CUDA, whatever its kernel.
-pub(super) fn names() -> BTreeSet<String> {
-    let mut names = BTreeSet::from([COMMIT, WAIT].map(str::to_owned));
-    for elem in Elem::ALL {
-        let vector = vector_type(elem);
-        names.extend([load(elem), store(elem), element_type(elem), vector].map(str::to_owned));
-        names.insert(format!("make_{vector}"));
-        for from in Elem::ALL.map(Ty::Scalar) {
-            let called = [conversion(from, elem), reinterpretation(from, elem)];
-            names.extend(called.into_iter().flatten().map(str::to_owned));
-        }
-    }
-    for bytes in COPIES {
-        names.extend([None, Some(true), Some(false)].map(|guarded| copy_name(bytes, guarded)));
-    }
-    names.extend(Format::ALL.map(mma));
-    for count in [1, 2, 4] {
-        names.extend([false, true].map(|transposed| load_matrix(count, transposed)));
-    }
-    for row in Intrinsic::ALL.map(Intrinsic::info) {
-        names.extend([row.single.name, row.double.name].map(str::to_owned));
-    }
-    names.extend(atomic::names());
-    names.extend(sync::names());
-    names.extend(asynchronous::names());
-    names.extend(cluster::names());
-    names
 }
 
 fn copy_bytes(target: &Access) -> u32 {
@@ -406,9 +377,6 @@ fn mma_definition(format: Format) -> String {
 "
     )
 }
-
-/// The bytes that an asynchronous copy may move.
-const COPIES: [u32; 3] = [4, 8, 16];
 
 /// What closes a group of asynchronous copies.
 pub(super) const COMMIT: &str = "copy_commit";

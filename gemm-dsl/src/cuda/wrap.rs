@@ -230,9 +230,9 @@ mod tests {
     /// But for a kernel's name, which has no place to break it.
     #[test]
     fn no_line_of_a_stage_is_too_long() {
-        use crate::{Family, cuda, stages};
+        use crate::{Plan, cuda, stages};
         for stage in stages::sgemm() {
-            let program = stage.spec.program().expect("a stage");
+            let program = stage.spec.plan().and_then(|plan| plan.program()).expect("a stage");
             for kernel in &program.kernels {
                 for line in cuda::source(kernel).lines() {
                     let short = line.len() <= cuda::WIDTH || line.starts_with(&kernel.name);

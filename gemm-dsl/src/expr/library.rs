@@ -95,7 +95,7 @@ pub(super) fn neg(x: impl Into<Expr>) -> Expr {
 
 /// A function of one `f32`. Its meaning says `{bound}` where the bound of its row belongs.
 fn unary(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     function: Function,
     meaning: &[&str],
     body: impl FnOnce(&mut KernelBuilder, Expr) -> Expr,
@@ -108,17 +108,17 @@ fn unary(
     let meaning: Vec<String> = meaning.collect();
     let meaning: Vec<&str> = meaning.iter().map(String::as_str).collect();
     let name = format!("{}_f32", row.name);
-    k.function(&name, &meaning, &[("x", Ty::F32)], |k, params| body(k, params[0].into()))
+    b.function(&name, &meaning, &[("x", Ty::F32)], |b, params| body(b, params[0].into()))
 }
 
 /// The polynomial with these coefficients, the highest first, as a variable that grows.
-fn polynomial(k: &mut KernelBuilder, name: &str, x: &Expr, coefficients: &[f32]) -> Var {
+fn polynomial(b: &mut KernelBuilder, name: &str, x: &Expr, coefficients: &[f32]) -> Var {
     let [highest, rest @ ..] = coefficients else {
         unreachable!("every polynomial here has coefficients")
     };
-    let p = k.mut_(name, *highest);
+    let p = b.mut_(name, *highest);
     for coefficient in rest {
-        k.assign(p, fma(p, x.clone(), *coefficient));
+        b.assign(p, fma(p, x.clone(), *coefficient));
     }
     p
 }

@@ -45,21 +45,21 @@ impl Lowered {
 impl Closure {
     /// How many operations its value takes.
     pub(crate) fn operations(&self) -> u64 {
-        let mut k = KernelBuilder::new(self.scope.key);
-        let lowered = self.lower(&mut k);
-        k.operations(lowered.function)
+        let mut b = KernelBuilder::new(self.scope.key);
+        let lowered = self.lower(&mut b);
+        b.operations(lowered.function)
     }
 
     /// Declares the closure as a function of the kernel, named after its key. One of a key whose types
     /// differ from spec to spec is a mistake that [`KernelBuilder::finish`] tells: it is lowered by
     /// [`Closure::lower_as`].
-    pub fn lower(&self, k: &mut KernelBuilder) -> Lowered {
+    pub fn lower(&self, b: &mut KernelBuilder) -> Lowered {
         let key = self.scope.key;
         match &self.scope.typing {
-            Some(typing) => self.lower_as(k, key, typing),
+            Some(typing) => self.lower_as(b, key, typing),
             None => {
-                k.mistake(|| format!("`{key}` has no types of its own"));
-                self.nothing(k, key, &Typing::F32)
+                b.mistake(|| format!("`{key}` has no types of its own"));
+                self.nothing(b, key, &Typing::F32)
             }
         }
     }
@@ -68,22 +68,22 @@ impl Closure {
     /// closure, floats of their own type, integers as [`Ty::I64`], truth values as [`Ty::Bool`]; behind
     /// them come the reserved integers that it reads. One that [`Closure::check`] does not find sound is a
     /// mistake that [`KernelBuilder::finish`] tells.
-    pub fn lower_as(&self, k: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
+    pub fn lower_as(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
         if let Some(fault) = self.check(typing).first() {
-            k.mistake(|| format!("{name}: {}", fault.message()));
-            return self.nothing(k, name, typing);
+            b.mistake(|| format!("{name}: {}", fault.message()));
+            return self.nothing(b, name, typing);
         }
         let key = self.scope.key;
         if self.scope.conditions.is_some() {
-            k.mistake(|| format!("{name}: a {key} is evaluated on the host"));
-            return self.nothing(k, name, typing);
+            b.mistake(|| format!("{name}: a {key} is evaluated on the host"));
+            return self.nothing(b, name, typing);
         }
         let mut read = BTreeSet::new();
         // The functions that it applies come first.
         let mut library = Definitions::default();
         self.body.visit(&mut |e| match &e.kind {
             NodeKind::Name(name) => _ = read.insert(name.as_str()),
-            NodeKind::Call(function, _) => library.define(k, *function),
+            NodeKind::Call(function, _) => library.define(b, *function),
             _ => {}
         });
         let integers = self.scope.integers.iter().map(|(name, _)| *name);
@@ -97,11 +97,11 @@ impl Closure {
             names.iter().map(|(name, ty)| (spelt.fresh(name), *ty)).collect();
         let params: Vec<(&str, Ty)> = params.iter().map(|(n, ty)| (n.as_str(), *ty)).collect();
         let meaning = format!("{key}: {self}");
-        let function = k.function(name, &[&meaning], &params, |k, vars| {
+        let function = b.function(name, &[&meaning], &params, |b, vars| {
             let known = names.iter().map(|(name, _)| (*name).to_owned()).zip(vars.iter().copied());
             let known = known.collect();
             let float = typing.float;
-            BodyLowering { k, float, library: &library, known, spelt }.block(&self.body)
+            BodyLowering { b, float, library: &library, known, spelt }.block(&self.body)
         });
         Lowered { function, integers }
     }
@@ -113,7 +113,7 @@ impl Closure {
     }
 
     /// A function that takes what the closure takes, for a kernel in which it is a mistake.
-    fn nothing(&self, k: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
+    fn nothing(&self, b: &mut KernelBuilder, name: &str, typing: &Typing) -> Lowered {
         let params: Vec<(&str, Ty)> = self.typed(typing).collect();
         let value = match typing.result {
             Type::F32 => Expr::F32(0.0),
@@ -121,7 +121,7 @@ impl Closure {
             Type::Int => Expr::I64(0),
             Type::Bool => Expr::I64(0).lt(Expr::I64(0)),
         };
-        let function = k.function(name, &[], &params, |_, _| value);
+        let function = b.function(name, &[], &params, |_, _| value);
         Lowered { function, integers: Vec::new() }
     }
 }
@@ -131,11 +131,11 @@ impl Closure {
 struct Definitions(Vec<(Function, FunctionId)>);
 
 impl Definitions {
-    fn define(&mut self, k: &mut KernelBuilder, function: Function) {
+    fn define(&mut self, b: &mut KernelBuilder, function: Function) {
         if let library::Lowering::Library(define) = library::lowering(function)
             && self.defined(function).is_none()
         {
-            self.0.push((function, define(k)));
+            self.0.push((function, define(b)));
         }
     }
 
@@ -145,7 +145,7 @@ impl Definitions {
 }
 
 struct BodyLowering<'l> {
-    k: &'l mut KernelBuilder,
+    b: &'l mut KernelBuilder,
     /// What a number with a point is.
     float: Float,
     library: &'l Definitions,
@@ -161,7 +161,7 @@ impl BodyLowering<'_> {
         for definition in &block.lets {
             let value = self.node(&definition.value);
             let name = self.spelt.fresh(&definition.name);
-            let var = self.k.let_(&name, value);
+            let var = self.b.let_(&name, value);
             self.known.push((definition.name.clone(), var));
         }
         let value = self.node(&block.value);
@@ -175,7 +175,7 @@ impl BodyLowering<'_> {
             return e;
         }
         let name = self.spelt.fresh(name);
-        self.k.let_(&name, e).into()
+        self.b.let_(&name, e).into()
     }
 
     fn node(&mut self, e: &Node) -> Expr {

@@ -13,12 +13,12 @@ const MOST: usize = 512;
 
 /// Problems whose integers are in ranges, and that answer questions so.
 #[derive(Clone, Debug, Default)]
-struct Region {
+struct ProblemRegion {
     integers: BTreeMap<&'static str, IntRange>,
     answers: BTreeMap<String, bool>,
 }
 
-impl Region {
+impl ProblemRegion {
     /// What two have in common, if there is anything.
     fn and(&self, other: &Self) -> Option<Self> {
         let mut both = self.clone();
@@ -40,7 +40,7 @@ impl Region {
 }
 
 /// What several have in common with several others; none of too many.
-fn common(some: &[Region], others: &[Region]) -> Option<Vec<Region>> {
+fn common(some: &[ProblemRegion], others: &[ProblemRegion]) -> Option<Vec<ProblemRegion>> {
     let mut all = Vec::new();
     for one in some {
         all.extend(others.iter().filter_map(|other| one.and(other)));
@@ -53,17 +53,17 @@ fn common(some: &[Region], others: &[Region]) -> Option<Vec<Region>> {
 
 /// Problems: those that no condition so far holds of, or those of them that one does.
 #[derive(Clone, Debug)]
-pub(crate) struct ProblemSet(Option<Vec<Region>>);
+pub(crate) struct ProblemSet(Option<Vec<ProblemRegion>>);
 
 impl ProblemSet {
     /// All problems.
     pub(crate) fn all() -> Self {
-        Self(Some(vec![Region::default()]))
+        Self(Some(vec![ProblemRegion::default()]))
     }
 
     /// Whether some may be left that answer questions so.
     pub(crate) fn any_of(&self, answers: &[(&str, bool)]) -> bool {
-        let may = |region: &Region| {
+        let may = |region: &ProblemRegion| {
             answers.iter().all(|(question, is)| {
                 region.answers.get(*question).is_none_or(|answer| answer == is)
             })
@@ -83,7 +83,7 @@ impl ProblemSet {
     }
 }
 
-fn block(scope: &ExprScope, block: &Block, holds: bool) -> Option<Vec<Region>> {
+fn block(scope: &ExprScope, block: &Block, holds: bool) -> Option<Vec<ProblemRegion>> {
     match block.lets.is_empty() {
         true => node(scope, &block.value, holds),
         false => Some(question(block.to_string(), holds)),
@@ -91,7 +91,7 @@ fn block(scope: &ExprScope, block: &Block, holds: bool) -> Option<Vec<Region>> {
 }
 
 /// The problems of which an expression holds, or does not; none of too many regions.
-fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<Region>> {
+fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<ProblemRegion>> {
     match &e.kind {
         NodeKind::Unary(Unary::Not, e) => node(scope, e, !holds),
         NodeKind::Binary(op @ (Binary::And | Binary::Or), a, b, _) => {
@@ -115,15 +115,18 @@ fn node(scope: &ExprScope, e: &Node, holds: bool) -> Option<Vec<Region>> {
                 return Some(question(e.to_string(), holds));
             };
             let ranges = if holds { yes } else { no };
-            let region = |range| Region { integers: [(name, range)].into(), ..Region::default() };
+            let region = |range| ProblemRegion {
+                integers: [(name, range)].into(),
+                ..ProblemRegion::default()
+            };
             Some(ranges.into_iter().filter(|range| range.least <= range.most).map(region).collect())
         }
         _ => Some(question(e.to_string(), holds)),
     }
 }
 
-fn question(question: String, holds: bool) -> Vec<Region> {
-    vec![Region { answers: [(question, holds)].into(), ..Region::default() }]
+fn question(question: String, holds: bool) -> Vec<ProblemRegion> {
+    vec![ProblemRegion { answers: [(question, holds)].into(), ..ProblemRegion::default() }]
 }
 
 /// The same comparison from the other side.

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::SpecError;
 use crate::ir::Elem;
-use crate::spec::SgemmSpec;
-use crate::{Family, cuda};
+use crate::plan::SgemmPlan;
+use crate::{Plan, cuda};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -115,7 +115,7 @@ fn the_text_of_a_function_says_its_bound() {
     let bounded = Function::ALL.iter().filter_map(|f| Some((f.name(), f.info().bound?)));
     for (name, bound) in bounded.filter(|(name, _)| *name != "rsqrt") {
         let line = format!("epilogue: |acc| {name}(acc)");
-        let program = line.parse().and_then(|spec: SgemmSpec| spec.program());
+        let program = line.parse().and_then(|plan: SgemmPlan| plan.program());
         let source = cuda::source(program.expect("a sound line").preferred());
         let (before, _) = source.split_once(&format!("float {name}_f32(")).expect(name);
         let comment = before.rsplit("\n\n").next().unwrap_or_default();

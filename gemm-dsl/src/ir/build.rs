@@ -2,6 +2,7 @@
 //! the innermost open block.
 
 mod asynchronous;
+mod functions;
 mod loops;
 mod names;
 mod sync;

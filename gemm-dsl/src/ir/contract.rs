@@ -23,19 +23,20 @@
 mod arguments;
 mod bind;
 mod error;
+mod host_expr;
 mod ranges;
-mod rule;
-mod terms;
 #[cfg(test)]
 mod tests;
 
 pub use arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray, Region};
 pub use error::{Between, ContractError, Need, Subject};
 pub use ranges::{meet, united};
-pub use terms::{Extent, Geometry, Operand, Requirement, Source, Variant};
 
-use super::{Atomic, BufferId, BufferLayout, Elem, Expr, Kernel, ParamKind, Stmt, TensorMap, Ty};
-use rule::{Rule, is_bound};
+use super::{
+    Atomic, BufferId, BufferLayout, Elem, Expr, Kernel, Operand, ParamKind, Requirement, Source,
+    Stmt, TensorMap, Ty, Variant,
+};
+use host_expr::{HostExpr, is_bound};
 
 /// All that a launch has to know of a kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +46,7 @@ pub struct Contract {
     params: Vec<Parameter>,
     requires: Vec<Requirement>,
     block: (u32, u32),
-    grid: [Rule; 3],
+    grid: [HostExpr; 3],
     cluster: u32,
     shared_bytes: u64,
     shared_is_dynamic: bool,
@@ -87,11 +88,11 @@ pub struct ArrayParameter {
     /// What a tensor map says of it, where the parameter is one.
     pub map: Option<TensorMap>,
     /// How many arrays there are, of a list: the parameter is an array of pointers to them.
-    count: Option<Rule>,
+    count: Option<HostExpr>,
     /// Its logical extents; of a list, those of each array.
-    dims: Vec<Rule>,
+    dims: Vec<HostExpr>,
     /// The distance between neighbours along each of them.
-    strides: Vec<Rule>,
+    strides: Vec<HostExpr>,
 }
 
 impl ArrayParameter {
@@ -103,7 +104,7 @@ impl ArrayParameter {
 
     /// The dimension along which neighbours lie next to one another.
     pub fn contiguous_dim(&self) -> usize {
-        let dim = self.strides.iter().position(|stride| *stride == Rule::Number(1));
+        let dim = self.strides.iter().position(|stride| *stride == HostExpr::Number(1));
         dim.unwrap_or_else(|| unreachable!("verify: one stride is 1"))
     }
 
@@ -121,7 +122,8 @@ impl ArrayParameter {
 impl Contract {
     /// The contract of a kernel that satisfies every other rule of the IR.
     pub(super) fn new(k: &Kernel, shared: (u64, bool), min_arch: u32) -> Result<Self, String> {
-        let rule = |expr: &Expr, what: &str| Rule::new(k, expr).map_err(|e| format!("{what}: {e}"));
+        let host_expr =
+            |expr: &Expr, what: &str| HostExpr::new(k, expr).map_err(|e| format!("{what}: {e}"));
         let specific = k.has_warpgroups();
         let [read, written, atomic] = accessed(k);
         let mut params = Vec::with_capacity(k.params.len());
@@ -142,9 +144,9 @@ impl Contract {
                         _ => return Err(format!("parameter {name} is not strided")),
                     };
                     let (count, dims) = buffer.dims.split_at(listed);
-                    let count = count.first().map(|count| rule(count, &name));
-                    let dims = dims.iter().map(|d| rule(d, &name));
-                    let strides = strides.iter().map(|s| rule(s, &name));
+                    let count = count.first().map(|count| host_expr(count, &name));
+                    let dims = dims.iter().map(|d| host_expr(d, &name));
+                    let strides = strides.iter().map(|s| host_expr(s, &name));
                     Parameter::Array(ArrayParameter {
                         operand: *operand,
                         elem: buffer.elem,
@@ -185,9 +187,9 @@ impl Contract {
             requires: k.requires.clone(),
             block: k.geometry.block,
             grid: [
-                rule(x, "the grid along x")?,
-                rule(y, "the grid along y")?,
-                rule(z, "the grid along z")?,
+                host_expr(x, "the grid along x")?,
+                host_expr(y, "the grid along y")?,
+                host_expr(z, "the grid along z")?,
             ],
             cluster: k.cluster,
             shared_bytes: shared.0,

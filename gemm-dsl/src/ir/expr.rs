@@ -294,3 +294,10 @@ impl Expr {
         }
     }
 }
+
+impl FunctionId {
+    /// The value of the function at these operands.
+    pub fn apply(self, args: impl IntoIterator<Item = Expr>) -> Expr {
+        Expr::Apply(self, args.into_iter().collect())
+    }
+}

@@ -1,13 +1,6 @@
 //! Barriers in shared memory that count arrivals and bytes (`mbarrier`), and the fences between the ways to memory.
 
-use super::{Expr, MemoryOrder};
-
-/// Barriers in shared memory, one beside the other: a handle. No access goes to them, only a [`Mbarrier`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MbarrierId {
-    /// Index into [`Kernel::mbarriers`](super::Kernel::mbarriers).
-    pub id: usize,
-}
+use super::{Expr, MbarrierId, MemoryOrder};
 
 /// The declaration of barriers in shared memory, of 8 bytes each.
 #[derive(Clone, Debug, PartialEq)]

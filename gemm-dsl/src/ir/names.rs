@@ -1,6 +1,6 @@
 //! The names that a text may use.
 
-use crate::cuda;
+use crate::target::reserved::is_reserved;
 use std::collections::BTreeSet;
 
 /// The most characters of a name that a user gives. A longer one serves nobody: it stands in messages
@@ -9,7 +9,7 @@ pub(crate) const MAX_NAME: usize = 128;
 
 /// Whether a name can be that of a kernel, a parameter or a variable in CUDA C.
 pub(crate) fn is_free(name: &str) -> bool {
-    is_identifier(name) && !is_keyword(name) && !cuda::takes(name)
+    is_identifier(name) && !is_reserved(name)
 }
 
 /// Whether a name is made of ASCII letters, digits and `_`, and starts with no digit.
@@ -56,106 +56,6 @@ impl Names {
         self.0.insert(fresh.clone());
         fresh
     }
-}
-
-/// Whether the name is a word of C++, as of its 2020 edition. Only the variables of expressions are
-/// named by a user; the name of a kernel begins with that of its family.
-fn is_keyword(name: &str) -> bool {
-    const KEYWORDS: &[&str] = &[
-        "alignas",
-        "alignof",
-        "and",
-        "and_eq",
-        "asm",
-        "auto",
-        "bitand",
-        "bitor",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "char16_t",
-        "char32_t",
-        "char8_t",
-        "class",
-        "co_await",
-        "co_return",
-        "co_yield",
-        "compl",
-        "concept",
-        "const",
-        "const_cast",
-        "consteval",
-        "constexpr",
-        "constinit",
-        "continue",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "dynamic_cast",
-        "else",
-        "enum",
-        "explicit",
-        "export",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "not",
-        "not_eq",
-        "nullptr",
-        "operator",
-        "or",
-        "or_eq",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "requires",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "thread_local",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typeid",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "wchar_t",
-        "while",
-        "xor",
-        "xor_eq",
-    ];
-    KEYWORDS.contains(&name)
 }
 
 #[cfg(test)]

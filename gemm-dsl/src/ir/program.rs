@@ -7,12 +7,18 @@
 //! A launch names several kernels where they compute the same bits and demand different things of
 //! their arguments: the first runs whose contract the arguments meet.
 
+mod bind;
 mod check;
+mod executor;
 #[cfg(test)]
 mod tests;
 
-use super::{Elem, Expr, Extent, IrError, Operand, Scalar, Ty, VerifiedKernel};
-use crate::ir::eval::{HostError, eval};
+pub use bind::{BindError, PackedLayout, ProgramArrays, ProgramInput, ProgramValues};
+pub use executor::{
+    ExecutedLaunch, Execution, KernelArgument, KernelLaunch, ProgramBackend, Temporary,
+};
+
+use super::{Elem, Expr, Extent, HostError, IrError, Operand, Scalar, Ty, VerifiedKernel};
 use std::borrow::Cow;
 use std::ops::Deref;
 
@@ -49,21 +55,6 @@ pub struct ComputedValue {
     pub behind: usize,
 }
 
-/// All that expressions of a program are over, for one problem: its extents, the bits of its numbers and its values.
-/// [`VerifiedProgram::known`] makes it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProgramValues {
-    all: Vec<Option<u64>>,
-    arguments: Vec<u64>,
-}
-
-impl ProgramValues {
-    /// The bits of the caller's numbers.
-    pub fn arguments(&self) -> &[u64] {
-        &self.arguments
-    }
-}
-
 /// A number of the caller's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
@@ -76,6 +67,8 @@ pub struct Argument {
 /// An array of the caller's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
+    /// The operand by which the caller binds it.
+    pub operand: Operand,
     /// What messages call it.
     pub name: Cow<'static, str>,
     /// What its elements are.
@@ -90,12 +83,13 @@ pub struct Array {
 
 impl Array {
     fn new(
+        operand: Operand,
         name: impl Into<Cow<'static, str>>,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
-        is_given: bool,
     ) -> Self {
-        Self { name: name.into(), elem, count: None, dims: dims.into_iter().collect(), is_given }
+        let dims = dims.into_iter().collect();
+        Self { operand, name: name.into(), elem, count: None, dims, is_given: false }
     }
 }
 
@@ -172,15 +166,16 @@ impl Program {
         Expr::Param(Scalar { param: self.extents.len() - 1, ty: Ty::U64 })
     }
 
-    /// Adds an array for the caller to give.
+    /// Adds an array for the caller to give as this operand, and binds it to the same operand.
     pub fn input(
         &mut self,
+        operand: Operand,
         name: impl Into<Cow<'static, str>>,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
-    ) -> Slot {
-        self.inputs.push(Array::new(name, elem, dims, true));
-        Slot::Input(self.inputs.len() - 1)
+    ) -> (Operand, Slot) {
+        self.inputs.push(Array { is_given: true, ..Array::new(operand, name, elem, dims) });
+        (operand, Slot::Input(self.inputs.len() - 1))
     }
 
     /// Adds a number for the caller to pass, and gives its value. All extents come before.
@@ -197,26 +192,28 @@ impl Program {
         Expr::Param(Scalar { param: behind + self.values.len() - 1, ty: Ty::U64 })
     }
 
-    /// Adds an array for the caller to get.
+    /// Adds an array for the caller to get, as [`input`](Self::input).
     pub fn output(
         &mut self,
+        operand: Operand,
         name: impl Into<Cow<'static, str>>,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
-    ) -> Slot {
-        self.outputs.push(Array::new(name, elem, dims, false));
-        Slot::Output(self.outputs.len() - 1)
+    ) -> (Operand, Slot) {
+        self.outputs.push(Array::new(operand, name, elem, dims));
+        (operand, Slot::Output(self.outputs.len() - 1))
     }
 
-    /// Adds an array that the caller gives and gets back changed.
+    /// Adds an array that the caller gives and gets back changed, as [`input`](Self::input).
     pub fn in_out(
         &mut self,
+        operand: Operand,
         name: impl Into<Cow<'static, str>>,
         elem: Elem,
         dims: impl IntoIterator<Item = Expr>,
-    ) -> Slot {
-        self.outputs.push(Array::new(name, elem, dims, true));
-        Slot::Output(self.outputs.len() - 1)
+    ) -> (Operand, Slot) {
+        self.outputs.push(Array { is_given: true, ..Array::new(operand, name, elem, dims) });
+        (operand, Slot::Output(self.outputs.len() - 1))
     }
 
     /// Makes of an array of the caller's a list of so many of them.
@@ -317,13 +314,6 @@ impl VerifiedProgram {
         ids.into_iter().map(|id| self.kernel(id))
     }
 
-    /// Which launch of a run is the main one: that of the preferred kernel, whichever of its variants is launched, and the first
-    /// one where another way was gone. None where there is no launch.
-    pub fn main_of(launches: &[&Launch]) -> Option<usize> {
-        let is_preferred = |launch: &&Launch| launch.choose.contains(&KernelId(0));
-        launches.iter().position(is_preferred).or((!launches.is_empty()).then_some(0))
-    }
-
     /// All launches in the order of the steps, whichever way these go.
     fn all_launches(&self) -> Vec<&Launch> {
         fn collect<'p>(steps: &'p [Step], launches: &mut Vec<&'p Launch>) {
@@ -347,60 +337,31 @@ impl VerifiedProgram {
         self.0.kernels.get(id.0).unwrap_or_else(|| unreachable!("check: every kernel is there"))
     }
 
-    /// What expressions are over, for a problem: its extents and then the bits of the caller's numbers, both in the order
-    /// of the program's.
-    ///
-    /// # Errors
-    /// [`HostError::Unbound`] if these are not as many as the program's; [`HostError::Overflow`] and
-    /// [`HostError::Negative`] where a value cannot be computed.
-    pub fn known(&self, problem: &[u64]) -> Result<ProgramValues, HostError> {
-        let expected = self.extents.len() + self.arguments.len();
-        if problem.len() != expected {
-            return Err(HostError::Unbound(problem.len().min(expected)));
-        }
-        let all = problem.iter().copied().map(Some).collect();
-        let mut known = ProgramValues { all, arguments: problem[self.extents.len()..].to_vec() };
-        for value in &self.values {
-            let value = self.eval(&value.expr, &known)?;
-            known.all.push(Some(value));
-        }
-        Ok(known)
-    }
-
     /// The launches for a problem, in order.
     ///
     /// # Errors
     /// [`HostError::Overflow`] and [`HostError::Negative`] where a condition cannot be computed for it.
-    pub fn launches(&self, known: &ProgramValues) -> Result<Vec<&Launch>, HostError> {
+    pub fn launches(&self, values: &ProgramValues) -> Result<Vec<&Launch>, HostError> {
         fn follow<'p>(
             program: &'p VerifiedProgram,
             steps: &'p [Step],
-            known: &ProgramValues,
+            values: &ProgramValues,
             launches: &mut Vec<&'p Launch>,
         ) -> Result<(), HostError> {
             for step in steps {
                 match step {
                     Step::Launch(launch) => launches.push(launch),
                     Step::If { cond, then, otherwise } => {
-                        let holds = program.eval(cond, known)? != 0;
+                        let holds = program.eval(cond, values)? != 0;
                         let steps = if holds { then } else { otherwise };
-                        follow(program, steps, known, launches)?;
+                        follow(program, steps, values, launches)?;
                     }
                 }
             }
             Ok(())
         }
         let mut launches = Vec::new();
-        follow(self, &self.steps, known, &mut launches)?;
+        follow(self, &self.steps, values, &mut launches)?;
         Ok(launches)
-    }
-
-    /// The value of an expression of the program for a problem; of a condition, 0 or 1.
-    ///
-    /// # Errors
-    /// As [`VerifiedProgram::launches`].
-    pub fn eval(&self, expr: &Expr, known: &ProgramValues) -> Result<u64, HostError> {
-        let value = eval(expr, &[], &known.all)?;
-        u64::try_from(value).map_err(|_| HostError::Overflow)
     }
 }

@@ -1,11 +1,11 @@
 //! Statements.
 
 use super::{
-    Access, BufferId, Expr, Mbarrier, ProxyFence, RegisterLimit, TensorCopy, Var, Wgmma, WgmmaSync,
+    Access, Atomic, BufferId, Expr, LoadMatrix, Mbarrier, MemoryOrder, Mma, ProxyFence,
+    RegisterLimit, Scope, TensorCopy, Var, Wgmma, WgmmaSync,
 };
 #[cfg(doc)]
 use super::{BufferLayout, Space, Ty};
-use crate::target::tensor_core::Format;
 
 /// A statement. Comments are part of the kernel because the text is read by people.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,24 +141,6 @@ pub enum Stmt {
     Comment(String),
 }
 
-impl AtomicOp {
-    /// Its name, in small letters.
-    pub fn name(&self) -> &'static str {
-        match self {
-            AtomicOp::Add => "add",
-            AtomicOp::Min => "min",
-            AtomicOp::Max => "max",
-            AtomicOp::Exchange => "exchange",
-            AtomicOp::CompareExchange { .. } => "compare_exchange",
-        }
-    }
-
-    /// Whether it only moves bits, which those of a floating-point number are too.
-    pub fn moves(&self) -> bool {
-        matches!(self, AtomicOp::Exchange | AtomicOp::CompareExchange { .. })
-    }
-}
-
 /// The condition of an asynchronous copy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
@@ -168,75 +150,6 @@ pub struct Guard {
     pub or_zero: bool,
 }
 
-/// `D = A·B + D` on tensor cores, of [`Mma::ROWS`] by [`Mma::COLS`] sums. What a lane holds of a matrix lies in the last
-/// dimension of a register array, all of it; the access is to its first element. A word, a [`Ty::U32`], holds one
-/// element of 32 bits, or two of 16 that are neighbours along k, the first in its lower half.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mma {
-    /// What the elements of A and B are.
-    pub format: Format,
-    /// [`Mma::OF_D`] sums, of [`Ty::F32`].
-    pub d: Access,
-    /// [`Mma::OF_A`] words.
-    pub a: Access,
-    /// [`Mma::OF_B`] words.
-    pub b: Access,
-}
-
-impl Mma {
-    /// Rows of A and D.
-    pub const ROWS: usize = 16;
-    /// Columns of B and D.
-    pub const COLS: usize = 8;
-    /// Sums that a lane holds of D.
-    pub const OF_D: usize = 4;
-    /// Words that a lane holds of A.
-    pub const OF_A: usize = 4;
-    /// Words that a lane holds of B.
-    pub const OF_B: usize = 2;
-    /// Lanes along the rows of D.
-    pub const LANES_M: u32 = 8;
-    /// Lanes along the columns of D.
-    pub const LANES_N: u32 = 4;
-
-    /// The row and the column of a sum that a lane holds.
-    pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
-        (lane / 4 + 8 * (sum / 2), 2 * (lane % 4) + sum % 2)
-    }
-
-    /// The row of a word that a lane holds of A, and which word of that row it is.
-    pub const fn place_of_a(lane: usize, word: usize) -> (usize, usize) {
-        (lane / 4 + 8 * (word % 2), lane % 4 + 4 * (word / 2))
-    }
-
-    /// The column of a word that a lane holds of B, and which word of that column it is.
-    pub const fn place_of_b(lane: usize, word: usize) -> (usize, usize) {
-        (lane / 4, lane % 4 + 4 * word)
-    }
-}
-
-/// The load of one, two or four matrices of 8x8 elements of 16 bits, each row of which is four words, a [`Ty::U32`] or
-/// a [`Ty::F32`], that lie beside one another in shared memory. Lane `8 * i + r` says where row `r` of matrix `i` lies; what the others say,
-/// where there are fewer matrices, is not looked at. Each lane gets a word of each matrix.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadMatrix {
-    /// How many: 1, 2 or 4.
-    pub count: u8,
-    /// Whether rows and columns, of elements of 16 bits, change places on the way.
-    pub transposed: bool,
-    /// Where the words go, one of each matrix: the last dimensions of a register array, all of them; the first element.
-    pub to: Access,
-    /// Where a row lies: 16 bytes.
-    pub from: Access,
-}
-
-impl LoadMatrix {
-    /// Of what was asked for, a lane gets this word: two elements that are neighbours in a row, the first in its lower half.
-    pub const fn place(lane: usize) -> (usize, usize) {
-        (lane / 4, lane % 4)
-    }
-}
-
 /// A pointer: a buffer with [`BufferLayout::Pointer`], and which of an array of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PointerRef {
@@ -244,74 +157,6 @@ pub struct PointerRef {
     pub buffer: BufferId,
     /// One expression for each extent of the array; none for a single pointer.
     pub index: Vec<Expr>,
-}
-
-/// The threads that take part in a barrier, or that a fence or an atomic speaks to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scope {
-    /// The 32 threads of a warp (`__syncwarp`).
-    Warp,
-    /// All threads of the block (`__syncthreads`).
-    Block,
-    /// All threads of the blocks of a cluster (`barrier.cluster`), for barriers alone.
-    Cluster,
-    /// All threads of the launch.
-    Device,
-}
-
-/// What a fence or an atomic orders beside itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MemoryOrder {
-    /// Nothing.
-    Relaxed,
-    /// What follows comes after what the atomic has read.
-    Acquire,
-    /// What precedes comes before what the atomic writes.
-    Release,
-    /// Both.
-    AcqRel,
-    /// Both, and all such fences have one order that every thread of their scopes agrees on. The simulator
-    /// takes it as [`MemoryOrder::AcqRel`]: its threads see memory change in one order in any case, so it does
-    /// not show what a weaker fence would let happen.
-    SeqCst,
-}
-
-/// An atomic operation: it reads a word and writes it, and nobody comes between.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Atomic {
-    /// An immutable variable of the word's former value, visible to the end of the enclosing block.
-    pub old: Option<Var>,
-    /// What is written.
-    pub op: AtomicOp,
-    /// The word: one element of global or shared memory.
-    pub target: Access,
-    /// The operand.
-    pub value: Expr,
-    /// What is ordered by it: all but [`MemoryOrder::SeqCst`].
-    pub order: MemoryOrder,
-    /// [`Scope::Block`] or [`Scope::Device`].
-    pub scope: Scope,
-}
-
-/// What an atomic operation writes. All of them are defined on 32-bit and 64-bit integers, and the
-/// two that compute nothing on [`Ty::F32`] and [`Ty::F64`] too, by their bits. A sum of
-/// floating-point numbers is left out on purpose: `atom.add.f32` flushes subnormals in global memory,
-/// and no order of the blocks would be the right one.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AtomicOp {
-    /// The sum. Of signed integers it must not overflow; of unsigned ones it wraps.
-    Add,
-    /// The smaller.
-    Min,
-    /// The greater.
-    Max,
-    /// The operand.
-    Exchange,
-    /// The operand where the word has the bits of `expected`; else nothing.
-    CompareExchange {
-        /// What the word is compared with.
-        expected: Expr,
-    },
 }
 
 /// A counted loop.

@@ -1,8 +1,6 @@
 //! Boxes of arrays that one instruction copies to shared memory, and how their rows lie there.
 
-use super::{
-    Access, Buffer, BufferId, BufferLayout, Elem, Expr, Kernel, MbarrierRef, Space, Stmt, Swizzle,
-};
+use super::{Access, BufferId, Elem, Expr, MbarrierRef, Swizzle};
 
 /// How the 16-byte parts of the rows of a box are exchanged in shared memory, as the hardware that copies boxes and the
 /// one that multiplies them have it: by bits of the address.
@@ -68,35 +66,6 @@ impl TensorSwizzle {
 /// The bytes that a swizzle leaves together.
 const PART: u32 = 16;
 
-/// How a box lies in shared memory: in rows without gaps, the last dimension of the buffer contiguous.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BoxRows {
-    /// Elements of a row.
-    pub(crate) length: u64,
-    pub(crate) swizzle: TensorSwizzle,
-}
-
-impl BoxRows {
-    /// Those of a shared array, if it lies as such hardware has it.
-    pub(crate) fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
-        let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
-        let plain = order.iter().copied().eq(0..buffer.dims.len());
-        let packed = k.eval_const(pad).is_ok_and(|pad| pad == 0);
-        if buffer.space != Space::Shared || !plain || !packed {
-            return None;
-        }
-        let length = u64::try_from(k.eval_const(buffer.dims.last()?).ok()?).ok()?;
-        let bytes = length.checked_mul(buffer.elem.size().into())?;
-        let swizzle = match swizzle {
-            None => TensorSwizzle::None,
-            Some(swizzle) => TensorSwizzle::ALL.into_iter().find(|of| {
-                of.layout(buffer.elem) == Some(*swizzle) && of.bytes().map(u64::from) == Some(bytes)
-            })?,
-        };
-        Some(Self { length, swizzle })
-    }
-}
-
 /// What a kernel parameter says of the array that it stands for, beside where it lies: the host makes of both a tensor map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMap {
@@ -133,34 +102,6 @@ pub struct TensorCopy {
     /// The blocks of the cluster that it goes to, an [`I32`](super::Ty::I32): bit `n` stands for block `n`, and one is set. In
     /// each it goes to the same place in shared memory, and counts at the same barrier. Without it, it goes to the block of its thread.
     pub multicast: Option<Expr>,
-}
-
-impl Kernel {
-    /// What the tensor map of a buffer says, if a parameter is one.
-    pub fn tensor_map(&self, buffer: BufferId) -> Option<&TensorMap> {
-        self.params.iter().find_map(|param| match &param.kind {
-            super::ParamKind::TensorMap { buffer: of, map, .. } if of.id == buffer.id => Some(map),
-            _ => None,
-        })
-    }
-
-    /// For each buffer, the bytes whose multiple its address in shared memory is.
-    pub fn alignments(&self) -> Vec<u64> {
-        let mut bytes = vec![u64::from(super::VECTOR_BYTES); self.buffers.len()];
-        let mut note = |access: &Access| {
-            let rows =
-                self.buffers.get(access.buffer.id).and_then(|b| BoxRows::from_buffer(self, b));
-            if let (Some(rows), Some(bytes)) = (rows, bytes.get_mut(access.buffer.id)) {
-                *bytes = rows.swizzle.alignment();
-            }
-        };
-        self.visit(&mut |stmt| match stmt {
-            Stmt::TensorCopy(copy) => note(&copy.to),
-            Stmt::Wgmma(wgmma) => [&wgmma.a, &wgmma.b].into_iter().for_each(&mut note),
-            _ => {}
-        });
-        bytes
-    }
 }
 
 #[cfg(test)]

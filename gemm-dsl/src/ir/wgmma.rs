@@ -1,8 +1,7 @@
 //! Matrix instructions of four warps, whose operands lie in shared memory (`wgmma`).
 
-use super::tensor_map::{BoxRows, TensorSwizzle};
-use super::{Access, Buffer, BufferId, Expr, Kernel};
-use crate::target::tensor_core::Format;
+use super::{Access, BufferId, Expr, TensorSwizzle};
+use crate::target::Format;
 
 /// `D = A·B + D`, or `D = A·B`, of [`Wgmma::ROWS`] by `columns` sums of [`Format::terms`] products. The four warps of a
 /// warpgroup execute it together. It is asynchronous: until a [`WgmmaSync::Wait`] that covers it, D is not there, and A and
@@ -85,12 +84,6 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// That of a shared array, if one can say how it lies.
-    pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
-        let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
-        Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
-    }
-
     /// All of it but the address. The distance between parts of a row counts where rows are not swizzled only; by convention
     /// it is one part.
     pub const fn bits(self) -> u64 {

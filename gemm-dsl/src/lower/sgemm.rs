@@ -27,3 +27,4 @@ mod wgmma;
 
 pub use program::wgmma::splits_of_b;
 pub use program::{accepts_splits, sgemm, sgemm_with_splits};
+pub use shared::workspace::{ROW_MAX, SPLITS, UNREPRESENTABLE};

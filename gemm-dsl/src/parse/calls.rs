@@ -1,11 +1,12 @@
-//! Specs from the tokens of macro calls.
+//! Plans from the tokens of macro calls.
 
 use super::table;
-use super::{Fault, Outcome, checked};
+use super::{Fault, Outcome, planned};
 use crate::error::SpecError;
+use crate::family::Family;
 use crate::ir::Elem;
-use crate::plan::Plannable;
-use crate::spec::{EpilogueArg, ReduceSpec, SgemmSpec, Typed};
+use crate::plan::{ReducePlan, SgemmPlan};
+use crate::spec::{EpilogueArg, GemmTypes, ReduceSpec, SgemmSpec, Table, Typed};
 use crate::syntax::{Span, macro_tokens};
 use crate::tables::{KernelTable, RuleSpec};
 use proc_macro2::{Ident, Span as Place, TokenStream, TokenTree};
@@ -14,8 +15,8 @@ use std::collections::HashMap;
 /// What the tokens of a macro call describe.
 #[derive(Debug)]
 pub struct ReduceTokens {
-    /// The spec, checked as by [`ReduceSpec::plan`]; else all faults, each at its own tokens.
-    pub spec: syn::Result<ReduceSpec>,
+    /// The plan; else all faults, each at its own tokens.
+    pub plan: syn::Result<ReducePlan>,
     /// What the elements of each input are; also those of a faulty spec, unless the fault hides them.
     pub inputs: Option<Vec<Elem>>,
     /// The same of the results.
@@ -24,12 +25,12 @@ pub struct ReduceTokens {
 
 /// Reads the tokens of a macro call.
 pub fn reduce(tokens: TokenStream) -> ReduceTokens {
-    let (spec, types) = read(tokens, |outcome, _| {
+    let (plan, types) = read(tokens, |outcome: &Outcome<'_, ReduceSpec, _>, _| {
         [Typed::Inputs, Typed::Results]
             .map(|of| knows_types(outcome, of).then(|| types(&outcome.spec, of)))
     });
     let [inputs, results] = types.unwrap_or_default();
-    ReduceTokens { spec, inputs, results }
+    ReduceTokens { plan, inputs, results }
 }
 
 /// What the tokens of a macro call describe that has a table.
@@ -61,15 +62,17 @@ fn types(spec: &ReduceSpec, of: Typed) -> Vec<Elem> {
 }
 
 /// Whether the keys could be read from which the types of these operands follow.
-fn knows_types<S: Plannable>(outcome: &Outcome<'_, S>, of: Typed) -> bool {
+fn knows_types<S: Table, P>(outcome: &Outcome<'_, S, P>, of: Typed) -> bool {
     !outcome.unread.iter().any(|key| S::what(key).is_some_and(|what| what.types.contains(&of)))
 }
 
 /// What the tokens of a macro call describe.
 #[derive(Debug)]
 pub struct SgemmTokens {
-    /// The spec, checked as by [`SgemmSpec::plan`]; else all faults, each at its own tokens.
-    pub spec: syn::Result<SgemmSpec>,
+    /// The plan; else all faults, each at its own tokens.
+    pub plan: syn::Result<SgemmPlan>,
+    /// Element types of its matrices; also those of a faulty spec.
+    pub types: GemmTypes,
     /// The [operands](SgemmSpec::operands), each with the place of its name; also those of a faulty spec, unless
     /// the fault hides them.
     pub operands: Option<Vec<(EpilogueArg, Place)>>,
@@ -77,8 +80,11 @@ pub struct SgemmTokens {
 
 /// Reads the tokens of a macro call.
 pub fn sgemm(tokens: TokenStream) -> SgemmTokens {
-    let (spec, operands) = read(tokens, operands);
-    SgemmTokens { spec, operands: operands.flatten() }
+    let (plan, told) = read(tokens, |outcome: &Outcome<'_, SgemmSpec, _>, places| {
+        (outcome.spec.types(), operands(outcome, places))
+    });
+    let (types, operands) = told.unwrap_or((GemmTypes::F32, None));
+    SgemmTokens { plan, types, operands }
 }
 
 /// What the tokens of a macro call describe that has a table of products.
@@ -100,7 +106,7 @@ pub fn sgemm_table(tokens: TokenStream) -> SgemmTableTokens {
 
 /// The operands, if the keys that they follow from could be read.
 fn operands(
-    outcome: &Outcome<'_, SgemmSpec>,
+    outcome: &Outcome<'_, SgemmSpec, SgemmPlan>,
     places: &[Place],
 ) -> Option<Vec<(EpilogueArg, Place)>> {
     let epilogue = outcome.given.get("epilogue").map(|entry| entry.value_span().start);
@@ -126,19 +132,18 @@ fn placed(
     placed.collect()
 }
 
-/// The spec, and what else there is to tell of what was read, if there are tokens at all.
-fn read<S: Plannable, R>(
+/// The plan, and what else there is to tell of what was read, if there are tokens at all.
+fn read<S: Family + Table, R>(
     stream: TokenStream,
-    tell: impl FnOnce(&Outcome<'_, S>, &[Place]) -> R,
-) -> (syn::Result<S>, Option<R>) {
+    tell: impl FnOnce(&Outcome<'_, S, S::Plan>, &[Place]) -> R,
+) -> (syn::Result<S::Plan>, Option<R>) {
     let (tokens, places) = match macro_tokens(stream) {
         Ok(read) => read,
         Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
-    let outcome = checked::<S>(&tokens);
+    let outcome = planned::<S>(&tokens);
     let told = tell(&outcome, &places);
-    let Outcome { spec, faults, .. } = outcome;
-    (all_located(faults, &places).map_or(Ok(spec), Err), Some(told))
+    (outcome.plan.map_err(|faults| all_located(faults, &places)), Some(told))
 }
 
 /// The table, and what there is to tell of a row that says what is computed: its spec, where the values of its keys
@@ -152,20 +157,18 @@ fn read_table<S: RuleSpec, R>(
         Err(fault) => return (Err(syn::Error::new(fault.place, fault.error)), None),
     };
     let read = table::read::<S>(&tokens);
-    let told = read.first().map(|(spec, starts)| tell(spec, starts, &places));
-    let table = read.finish().map_err(|faults| {
-        all_located(faults, &places).unwrap_or_else(|| unreachable!("TableOutcome::finish: some"))
-    });
-    (table, told)
+    let told = read.first.as_ref().map(|(spec, starts)| tell(spec, starts, &places));
+    (read.table.map_err(|faults| all_located(faults, &places)), told)
 }
 
-/// Faults at their places, as one error; none of none.
-fn all_located(faults: Vec<Fault>, places: &[Place]) -> Option<syn::Error> {
+/// Faults at their places, as one error.
+fn all_located(faults: Vec<Fault>, places: &[Place]) -> syn::Error {
     let faults = faults.into_iter().map(|(fault, span)| located(fault, span, places));
-    faults.reduce(|mut all, next| {
+    let all = faults.reduce(|mut all, next| {
         all.combine(next);
         all
-    })
+    });
+    all.unwrap_or_else(|| unreachable!("planned_by, table::read: what has no plan has a fault"))
 }
 
 fn located(fault: SpecError, span: Option<Span>, places: &[Place]) -> syn::Error {

@@ -1,9 +1,10 @@
 //! Tables of kernels: rows between semicolons, in each a condition, an arrow and a spec.
 
 mod messages;
-use super::{Entry, Fault, MAX_FAULTS, Outcome, checked_part};
+use super::{Entry, Fault, MAX_FAULTS, Outcome, planned_by};
 use crate::error::{Excerpt, SpecError, SpecErrors};
 use crate::expr::{Closure, ProblemSet};
+use crate::family::Family;
 use crate::parse::messages::too_many;
 use crate::spec::{Accuracy, ReduceSpec, SgemmSpec, UnknownWord};
 use crate::syntax::{MAX_TEXT, Span, Token, TokenKind, Tokens, lex};
@@ -14,35 +15,21 @@ use std::collections::HashMap;
 pub(super) const MAX_ROWS: usize = 256;
 
 /// What has been read of a table.
-pub(super) struct TableOutcome<S> {
-    /// The rows of which it could be read what they compute.
-    rows: Vec<Rule<S>>,
-    header: Header,
-    /// Where the values of the first of these rows begin, by their keys.
-    places: HashMap<&'static str, usize>,
-    faults: Vec<Fault>,
+pub(super) struct TableOutcome<S: Family> {
+    /// The table, or all that is wrong.
+    pub table: Result<KernelTable<S>, Vec<Fault>>,
+    /// The first row of which it could be read what it computes.
+    pub first: Option<FirstRow<S>>,
 }
 
-impl<S: RuleSpec> TableOutcome<S> {
-    /// A row that says what the table computes, and where the values of its keys begin.
-    pub(super) fn first(&self) -> Option<(&S, &HashMap<&'static str, usize>)> {
-        self.rows.first().map(|row| (&row.spec, &self.places))
-    }
-
-    /// The table, or its faults.
-    pub(super) fn finish(self) -> Result<KernelTable<S>, Vec<Fault>> {
-        match self.faults.is_empty() {
-            true => Ok(KernelTable::new(self.rows, self.header)),
-            false => Err(self.faults),
-        }
-    }
-}
+/// The spec of a row, and where the values of its keys begin.
+pub(super) type FirstRow<S> = (S, HashMap<&'static str, usize>);
 
 /// Reads and checks a table.
 pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
     let mut table = TableReader::<S> {
         rows: Vec::new(),
-        places: HashMap::new(),
+        told: None,
         faults: Vec::new(),
         header: Header::default(),
         left: ProblemSet::all(),
@@ -72,7 +59,7 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         let last = tokens.len().checked_sub(1).map(|last| last..last + 1);
         table.faults.push((messages::no_else(), last));
     }
-    let TableReader { rows, places, mut faults, header, .. } = table;
+    let TableReader { rows, told, mut faults, header, .. } = table;
     if faults.is_empty() {
         // The tables of macros are read again as texts.
         let bytes: usize = rows.iter().map(|row| row.to_string().len() + ";\n".len()).sum();
@@ -86,12 +73,15 @@ pub(super) fn read<S: RuleSpec>(tokens: &[Token]) -> TableOutcome<S> {
         faults.truncate(MAX_FAULTS);
         faults.push((too_many(more), None));
     }
-    TableOutcome { rows, header, places, faults }
+    let table = if faults.is_empty() { Ok(KernelTable::new(rows, header)) } else { Err(faults) };
+    TableOutcome { table, first: told }
 }
 
-struct TableReader<S> {
+struct TableReader<S: Family> {
+    /// The rows without faults.
     rows: Vec<Rule<S>>,
-    places: HashMap<&'static str, usize>,
+    /// The first row of which it could be read what it computes.
+    told: Option<FirstRow<S>>,
     faults: Vec<Fault>,
     header: Header,
     /// The problems that no row so far is for.
@@ -186,9 +176,12 @@ impl<S: RuleSpec> TableReader<S> {
             tokens => self.condition(tokens, head.span()),
         };
         let layouts = layouts::<S>(&comes);
-        let Outcome { spec, mut faults, given, unread } =
-            checked_part(line, |spec| checked_ways::<S>(spec, &layouts));
-        let is_sound = faults.is_empty();
+        let Outcome { spec, plan, given, unread } =
+            planned_by(line, |spec| kernels::<S>(spec, &layouts));
+        let (kernels, mut faults) = match plan {
+            Ok(kernels) => (Some(kernels), Vec::new()),
+            Err(faults) => (None, faults),
+        };
         for (key, asked) in S::FOLLOWING {
             let entry = given.get(key);
             faults.extend(entry.map(|e| (messages::of_problem(key, asked), Some(e.key.span()))));
@@ -196,21 +189,23 @@ impl<S: RuleSpec> TableReader<S> {
         // What is wrong with a row as a whole stands at its line.
         let whole = if line.is_empty() { row.span() } else { line.span() };
         self.faults.extend(faults.into_iter().map(|(f, span)| (f, span.or(Some(whole.clone())))));
-        if is_sound && let Some((key, fault)) = self.refused(&spec, &given) {
+        if kernels.is_some()
+            && let Some((key, fault)) = self.refused(&spec, &given)
+        {
             self.fault(fault, given[key].value_span());
         }
-        if is_sound && let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
-            self.fault(messages::other_work(key), whole);
-        }
-        if is_sound && self.count == 1 {
-            self.first = Some(spec.clone());
-        }
-        if !unread.iter().any(|key| S::what(key).is_some()) {
-            if self.rows.is_empty() {
-                let places = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
-                self.places = places.collect();
+        if let Some(kernels) = kernels {
+            if let Some(key) = self.first.as_ref().and_then(|first| first.differs(&spec)) {
+                self.fault(messages::other_work(key), whole);
             }
-            self.rows.push(Rule { when, spec, layouts });
+            if self.count == 1 {
+                self.first = Some(spec.clone());
+            }
+            self.rows.push(Rule { when, spec: spec.clone(), kernels });
+        }
+        if self.told.is_none() && !unread.iter().any(|key| S::what(key).is_some()) {
+            let starts = given.into_iter().map(|(key, entry)| (key, entry.value_span().start));
+            self.told = Some((spec, starts.collect()));
         }
     }
 
@@ -277,27 +272,30 @@ fn layouts<S: RuleSpec>(of: &ProblemSet) -> Vec<usize> {
     (0..S::LAYOUTS).filter(|layout_index| of.any_of(&S::answers(*layout_index))).collect()
 }
 
-/// Checks a line's kernels for arrays that lie in some layouts; of those with faults the first one's are told.
-fn checked_ways<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<(), SpecErrors> {
+/// A line's kernels for arrays that lie in some layouts; of those with faults the first one's are told.
+fn kernels<S: RuleSpec>(spec: &S, layouts: &[usize]) -> Result<Vec<(usize, S::Plan)>, SpecErrors> {
     if layouts.is_empty() {
-        return spec.check();
+        return spec.plan().map(|_| Vec::new());
     }
-    for (nth, layout_index) in layouts.iter().enumerate() {
-        let Err(faults) = spec.with_layout(*layout_index).check() else { continue };
-        // What is wrong however they lie is told as of a line alone.
-        if nth == 0 && (spec.check().is_err() || layouts.len() == 1) {
-            return Err(faults);
+    let mut kernels = Vec::with_capacity(layouts.len());
+    for layout_index in layouts {
+        match spec.plan_for_layout(*layout_index) {
+            Ok(plan) => kernels.push((*layout_index, plan)),
+            // What is wrong however they lie is told as of a line alone.
+            Err(faults) if kernels.is_empty() && (layouts.len() == 1 || spec.plan().is_err()) => {
+                return Err(faults);
+            }
+            Err(faults) => return Err(where_they_lie::<S>(&faults, *layout_index)),
         }
-        let so: Vec<&str> = S::answers(*layout_index)
-            .into_iter()
-            .filter_map(|(name, is)| is.then_some(name))
-            .collect();
-        let so = so.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
-        return Err(SpecErrors::new(
-            faults.iter().map(|fault| messages::where_they_lie(fault, &so)),
-        ));
     }
-    Ok(())
+    Ok(kernels)
+}
+
+/// Faults of a line for arrays that lie in a layout.
+fn where_they_lie<S: RuleSpec>(faults: &SpecErrors, layout_index: usize) -> SpecErrors {
+    let so = S::answers(layout_index).into_iter().filter(|(_, is)| *is);
+    let so = so.map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>().join(" and ");
+    SpecErrors::new(faults.iter().map(|fault| messages::where_they_lie(fault, &so)))
 }
 
 /// Where `=>` stands, outside brackets.
@@ -328,7 +326,7 @@ fn from_text<S: RuleSpec>(line: &str) -> Result<KernelTable<S>, SpecErrors> {
         let place = span.map(|span| places[span.start].start..places[span.end - 1].end);
         fault.with_excerpt(place.map(|place| Excerpt::new(line, place)))
     };
-    let table = read::<S>(&tokens).finish();
+    let table = read::<S>(&tokens).table;
     table.map_err(|faults| SpecErrors::new(faults.into_iter().map(located)))
 }
 

@@ -10,12 +10,12 @@ mod table;
 mod tensor;
 
 use super::{SpecReader, Tokens, from_text};
-use crate::Family;
 use crate::error::{SpecErrors, quoted};
-use crate::plan::Plannable;
-use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec, Spec};
+use crate::plan::{ReducePlan, SgemmPlan};
+use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec, Spec, Table};
 use crate::syntax::lex;
 use crate::tables::{KernelTable, TableFamily};
+use crate::{Family, Plan};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -24,7 +24,7 @@ use proptest::sample::select;
 /// stands for all keys of the family.
 type Faulty = (&'static str, &'static [(&'static str, &'static str)]);
 
-fn faults<S: Plannable>(text: &str) -> Vec<(String, String)> {
+fn faults<S: Family + Table>(text: &str) -> Vec<(String, String)> {
     told(from_text::<S>(text))
 }
 
@@ -55,11 +55,11 @@ fn messages<T>(table: syn::Result<T>) -> Result<T, Vec<String>> {
 }
 
 /// The message, with the keys that it lists.
-fn message<S: Plannable>(of: &str) -> String {
+fn message<S: Family + Table>(of: &str) -> String {
     of.replace("{keys}", &quoted(&S::keys()))
 }
 
-fn check<S: Plannable>(specs: &[Faulty]) {
+fn check<S: Family + Table>(specs: &[Faulty]) {
     for (text, expected) in specs {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(at, of)| (at.to_string(), message::<S>(of))).collect();
@@ -76,7 +76,7 @@ fn every_fault_of_a_reduction_has_its_message_and_token() {
 fn what_is_folded_in_no_type_is_told_what_would_do() {
     check::<ReduceSpec>(folds::SPECS);
     for line in folds::SOUND {
-        let program = line.parse::<ReduceSpec>().and_then(|spec| spec.program());
+        let program = line.parse::<ReducePlan>().and_then(|plan| plan.program());
         assert!(program.is_ok(), "{line}: {}", program.map(drop).expect_err("refused"));
     }
 }
@@ -109,7 +109,7 @@ fn a_fault_in_a_text_is_shown_beneath_its_line() {
 fn tokens_and_text_give_the_same_messages() {
     for (text, expected) in sgemm::SPECS.iter().chain(plan::SPECS) {
         let Ok(tokens) = text.parse::<TokenStream>() else { continue };
-        let Err(error) = super::sgemm(tokens).spec else {
+        let Err(error) = super::sgemm(tokens).plan else {
             panic!("{text} was accepted");
         };
         let messages: Vec<String> = error.into_iter().map(|e| e.to_string()).collect();
@@ -184,20 +184,20 @@ fn what_a_macro_of_the_user_passes_on_is_seen_through() {
             let mut all = tokens(key);
             all.extend(value);
             all.extend(tokens(", thread: 4x4"));
-            let spec = super::sgemm(all).spec.map(|spec| spec.to_string());
+            let spec = super::sgemm(all).plan.map(|plan| plan.spec().to_string());
             assert_eq!(spec.map_err(|error| error.to_string()).as_deref(), Ok(line));
         }
     }
     // A part of an expression is one operand, as if in parentheses.
     let mut all = tokens("epilogue: |acc| acc *");
     all.extend(group(tokens("acc + 1.0")));
-    let spec = super::sgemm(all).spec.map(|spec| spec.to_string());
+    let spec = super::sgemm(all).plan.map(|plan| plan.spec().to_string());
     assert_eq!(spec.ok().as_deref(), Some("epilogue: |acc| acc * (acc + 1.0)"));
 }
 
 #[test]
 fn order_commas_and_angle_brackets_do_not_matter() {
-    let plain = from_text::<SgemmSpec>("tile: 128x128x8, thread: 8x8, double_buffer");
+    let plain = "tile: 128x128x8, thread: 8x8, double_buffer".parse::<SgemmPlan>();
     assert!(plain.is_ok());
     for other in [
         "double_buffer, thread: 8x8, tile: 128x128x8",
@@ -205,7 +205,7 @@ fn order_commas_and_angle_brackets_do_not_matter() {
         "<tile: 128x128x8, thread: 8x8, double_buffer>",
         " < tile : 128x128x8 ,\n thread:8x8,double_buffer, > // the same",
     ] {
-        assert_eq!(from_text(other), plain, "{other}");
+        assert_eq!(other.parse(), plain, "{other}");
     }
 }
 
@@ -231,7 +231,7 @@ fn datum(kind: KeyKind) -> BoxedStrategy<Datum> {
 }
 
 /// Any spec that the DSL can write, sound or not.
-fn spec<S: Plannable>() -> impl Strategy<Value = S> {
+fn spec<S: Family + Table>() -> impl Strategy<Value = S> {
     let data: Vec<_> = S::KEYS.iter().map(|key| proptest::option::of(datum(key.kind))).collect();
     data.prop_map(|data| {
         let mut spec = S::default();
@@ -244,7 +244,7 @@ fn spec<S: Plannable>() -> impl Strategy<Value = S> {
     })
 }
 
-fn prints_and_parses_back<S: Plannable>(spec: &S) {
+fn prints_and_parses_back<S: Family + Table>(spec: &S) {
     let line = spec.to_string();
     let Ok((tokens, _)) = lex(&line) else { panic!("{line}") };
     let reader = SpecReader::<S>::read(Tokens::all(&tokens));
@@ -267,11 +267,11 @@ proptest! {
 
     #[test]
     fn what_is_printed_is_sound_if_the_reduction_is(spec in spec::<ReduceSpec>()) {
-        prop_assert_eq!(from_text::<ReduceSpec>(&spec.to_string()).is_ok(), spec.check().is_ok());
+        prop_assert_eq!(spec.to_string().parse().ok(), spec.plan().ok());
     }
 
     #[test]
     fn what_is_printed_is_sound_if_the_product_is(spec in spec::<SgemmSpec>()) {
-        prop_assert_eq!(from_text::<SgemmSpec>(&spec.to_string()).is_ok(), spec.check().is_ok());
+        prop_assert_eq!(spec.to_string().parse().ok(), spec.plan().ok());
     }
 }

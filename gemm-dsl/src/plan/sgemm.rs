@@ -85,8 +85,9 @@ pub use wgmma::WgmmaPlan;
 use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
-use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, SgemmSpec, Sharing};
+use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, GemmTypes, SgemmSpec, Sharing};
 use check::TileGeometry;
+use std::ops::Range;
 
 /// Indices inside a block stay far from 2^31.
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
@@ -172,6 +173,11 @@ impl SgemmPlan {
         &self.shape
     }
 
+    /// Element types of the matrices and sums.
+    pub fn types(&self) -> GemmTypes {
+        self.spec.types()
+    }
+
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
         match &self.shape {
@@ -247,6 +253,30 @@ impl SgemmPlan {
     /// Whose terms a block sums.
     pub(crate) fn sharing(&self) -> Sharing {
         self.spec.sharing()
+    }
+
+    /// The ranges of `k` terms that blocks sum apart under `split_k: n`, in the order in which their sums are added: whole
+    /// tiles along K, or rounds, so many that there are n ranges at most and none is empty. One of all terms where the key is
+    /// not given. None where how many there are depends on the extents of C, as of `split_k: auto` and `stream_k`.
+    ///
+    /// ```
+    /// use gemm_dsl::plan::SgemmPlan;
+    ///
+    /// let plan: SgemmPlan = "tile: 16x16x8, thread: 2x2, split_k: 3".parse()?;
+    /// assert_eq!(plan.ranges(50), Some(vec![0..24, 24..48, 48..50]));
+    /// # Ok::<(), gemm_dsl::SpecErrors>(())
+    /// ```
+    pub fn ranges(&self, k: u64) -> Option<Vec<Range<u64>>> {
+        let most = match self.sharing() {
+            Sharing::Whole => 1,
+            Sharing::Ranges(most) => u64::from(most),
+            Sharing::AutoRanges | Sharing::Stream => return None,
+        };
+        let depth = u64::from(self.depth());
+        let of_range = k.div_ceil(depth).div_ceil(most) * depth;
+        let ends = |begin: u64| (begin < k).then(|| begin..k.min(begin + of_range));
+        let starts = std::iter::successors(Some(0), |begin: &u64| begin.checked_add(of_range));
+        Some(starts.map_while(ends).collect())
     }
 
     /// Tile rows that are visited together; at least 1.

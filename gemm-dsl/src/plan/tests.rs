@@ -5,8 +5,8 @@ mod reductions;
 mod registers;
 mod shared;
 
-use super::Shape;
-use crate::Family;
+use super::{ReducePlan, SgemmPlan, Shape};
+use crate::Plan;
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
 use crate::ir::contract::{
@@ -147,9 +147,12 @@ fn what_is_said_of_a_plan_determines_it() {
 }
 
 /// The kernels that compute what a plan is of take the threads and the shared memory that it says.
-fn takes_what_it_says(plan: &super::SgemmPlan) -> Result<(), String> {
+fn takes_what_it_says(plan: &SgemmPlan) -> Result<(), String> {
     let spec = plan.spec();
-    let program = spec.program().map_err(|error| format!("`{spec}`: {error}"))?;
+    let program = spec
+        .plan()
+        .and_then(|plan| plan.program())
+        .map_err(|error| format!("`{spec}`: {error}"))?;
     let shared = plan.shared_bytes();
     for kernel in program.variants() {
         let takes = (kernel.geometry.threads(), kernel.shared_bytes());
@@ -168,8 +171,8 @@ fn every_stage_takes_what_its_plan_says() {
     }
 }
 
-fn product(line: &str) -> Result<super::SgemmPlan, crate::SpecErrors> {
-    line.parse::<SgemmSpec>()?.plan()
+fn product(line: &str) -> Result<SgemmPlan, crate::SpecErrors> {
+    line.parse::<SgemmPlan>()
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn indices_inside_a_block_are_bounded() {
 
 #[test]
 fn a_block_of_a_reduction_takes_in_at_most_2_to_the_30_elements() {
-    let plan = |line: &str| line.parse::<ReduceSpec>().and_then(|spec| spec.plan());
+    let plan = |line: &str| line.parse::<ReducePlan>();
     for (block, vectors, most) in [(64, "", 16_777_216), (512, ", float4", 524_288)] {
         let line = |items| format!("block: {block}, items: {items}{vectors}");
         assert!(plan(&line(most)).is_ok(), "{}", line(most));
@@ -231,7 +234,7 @@ fn extents_leave_room_for_the_loops_that_pass_them() {
         ("tile: 32x32x8, thread: 4x4, stages: 5", 6),
     ] {
         let spec: SgemmSpec = line.parse().expect("a sound line");
-        let program = spec.program().expect("a sound spec");
+        let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
         let kernel = program.preferred();
         let most = i32::MAX as u64 - 8 * ahead;
         let bound = |k| bound(kernel.contract(), [1, 1, k]);
@@ -252,7 +255,8 @@ fn bound(contract: &Contract, extents: [u64; 3]) -> Result<(), ContractError> {
 /// Rows that lie too far apart are refused, unless there are no terms: then nothing of A is read.
 #[test]
 fn what_a_kernel_does_not_touch_may_lie_anyhow() {
-    let program = SgemmSpec::default().program().expect("a sound spec");
+    let program =
+        SgemmSpec::default().plan().and_then(|plan| plan.program()).expect("a sound spec");
     let bound = |k: u64| {
         let axes = [ArrayAxis { extent: 2, stride: 7 }, ArrayAxis { extent: 7, stride: 1 }];
         let place = ArrayPlace::One(Region { address: 0, len: 14 });
@@ -278,7 +282,8 @@ proptest! {
         let most = 1u32 << power;
         let raster = (most - (f64::from(most / 2) * below) as u32).max(1);
         let spec = line.parse::<SgemmSpec>().expect("a sound line").raster(raster);
-        let (program, plan) = (spec.program().expect("a sound spec"), spec.plan().expect("sound"));
+        let plan = spec.plan().expect("a sound spec");
+        let program = plan.program().expect("verified kernels");
         let (_, width) = plan.block_tile();
         let contract = program.preferred().contract();
         let widest = match bound(contract, [1, u64::MAX >> 33, 1]) {

@@ -1,7 +1,7 @@
 //! What products are computed in.
 
 use super::table::words;
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 words! {
     /// What the products of a sum are computed in. All but `f32` ask tensor cores: sm_80 and later.

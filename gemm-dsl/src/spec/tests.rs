@@ -5,8 +5,10 @@
 use super::table::{ActsOn, Key, Suggestion, Table, Typed, derived_name, spec, words};
 use super::{Datum, KeyKind, Rect, ReduceSpec, SgemmSpec, Spec};
 use crate::error::SpecErrors;
+use crate::family::{Family, Plan};
+use crate::ir::VerifiedProgram;
 use crate::parse::from_text;
-use crate::plan::{Faults, Plannable};
+use crate::plan::Faults;
 use std::str::FromStr;
 
 words! {
@@ -48,19 +50,44 @@ impl ProbeSpec {
     }
 }
 
-impl Plannable for ProbeSpec {
-    fn check(&self) -> Result<(), SpecErrors> {
+impl Family for ProbeSpec {
+    type Plan = ProbePlan;
+
+    fn plan(&self) -> Result<ProbePlan, SpecErrors> {
         let mut faults = Faults::default();
         faults.check_minimums(self);
         faults.check_acting(self);
-        faults.finish().map(drop)
+        faults.finish().map(|_| ProbePlan(self.clone()))
     }
 }
 
 impl FromStr for ProbeSpec {
     type Err = SpecErrors;
     fn from_str(text: &str) -> Result<Self, SpecErrors> {
-        from_text(text)
+        text.parse().map(|ProbePlan(spec)| spec)
+    }
+}
+
+/// There are no kernels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbePlan(ProbeSpec);
+
+impl Plan for ProbePlan {
+    type Spec = ProbeSpec;
+
+    fn spec(&self) -> &ProbeSpec {
+        &self.0
+    }
+
+    fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
+        Err(SpecErrors::new([]))
+    }
+}
+
+impl FromStr for ProbePlan {
+    type Err = SpecErrors;
+    fn from_str(text: &str) -> Result<Self, SpecErrors> {
+        from_text::<ProbeSpec>(text)
     }
 }
 
@@ -89,9 +116,9 @@ fn a_row_is_all_that_the_checks_need() {
         ["`rush` has nothing to act on: nothing is in a hurry; add `pace: fast`, or leave it out"]
     );
     assert_eq!(messages("rush, pace: fast, depth: 2"), [""; 0]);
-    let empty = ProbeSpec::default().area(Rect::new(0, 3)).check().map_err(|e| e.to_string());
+    let empty = ProbeSpec::default().area(Rect::new(0, 3)).plan().map_err(|e| e.to_string());
     let expected = "`area: 0x3` has a dimension of 0; every dimension must be at least 1";
-    assert_eq!(empty, Err(expected.to_owned()));
+    assert_eq!(empty.err().as_deref(), Some(expected));
 }
 
 /// What is marked, and nothing else, says what is computed: as a field, or as what counts of the spec.

@@ -1,9 +1,11 @@
 //! Tables of products: what a row is chosen for.
 
 use super::{Rounds, RuleSpec, TableFamily};
+use crate::error::SpecErrors;
 use crate::expr::{ExprScope, Facts, SGEMM_TABLE};
-use crate::plan::Plannable;
-use crate::spec::{GemmLayout, SgemmSpec};
+use crate::ir::Elem;
+use crate::plan::SgemmPlan;
+use crate::spec::{GemmLayout, GemmTypes, SgemmSpec};
 use crate::target::device;
 
 /// The GPU that a row is chosen for.
@@ -98,17 +100,19 @@ impl SgemmShape {
     pub fn is_aligned(&self) -> bool {
         let Self { m, n, k, batch, .. } = *self;
         let layout = self.lies();
-        let packed = |rows: u64, cols: u64, by_column: bool| {
+        let packed = |elem: Elem, rows: u64, cols: u64, by_column: bool| {
             let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
             lines_take_vectors(
+                elem,
                 Strided { count: lines, stride: line },
                 Strided { count: batch, stride: lines.saturating_mul(line) },
             )
         };
         self.aligned.unwrap_or_else(|| {
-            packed(m, k, layout.transposes_a())
-                && packed(k, n, layout.transposes_b())
-                && packed(m, n, false)
+            let GemmTypes { a, b, c, .. } = GemmTypes::F32;
+            packed(a, m, k, layout.transposes_a())
+                && packed(b, k, n, layout.transposes_b())
+                && packed(c, m, n, false)
         })
     }
 }
@@ -122,9 +126,10 @@ pub struct Strided {
     pub stride: u64,
 }
 
-/// Whether all lines of all matrices begin on 16 bytes where the first one does.
-pub fn lines_take_vectors(lines: Strided, matrices: Strided) -> bool {
-    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(4);
+/// Whether all lines of all matrices of these elements begin on 16 bytes where the first one does.
+pub fn lines_take_vectors(elem: Elem, lines: Strided, matrices: Strided) -> bool {
+    let lanes = u64::from(elem.vector_lanes());
+    let aligned = |of: Strided| of.count <= 1 || of.stride.is_multiple_of(lanes);
     aligned(lines) && aligned(matrices)
 }
 
@@ -169,9 +174,13 @@ impl TableFamily for SgemmSpec {
         shape.lies() as usize * 2 + usize::from(shape.padded)
     }
 
-    fn with_layout(&self, layout_index: usize) -> Self {
+    fn plan_for_layout(&self, layout_index: usize) -> Result<SgemmPlan, SpecErrors> {
         let (layout, padded) = lies(layout_index);
-        self.clone().for_matrices(layout, padded)
+        let spec = self.clone().in_layout(layout, padded);
+        match spec.plan() {
+            Err(faults) if has_idle_vectors(&faults) => spec.float4(false).plan(),
+            plan => plan,
+        }
     }
 }
 
@@ -194,6 +203,14 @@ impl SgemmSpec {
     /// ```
     #[must_use]
     pub fn for_matrices(self, layout: GemmLayout, padded: bool) -> Self {
+        let spec = self.in_layout(layout, padded);
+        let idle = spec.plan().is_err_and(|faults| has_idle_vectors(&faults));
+        let float4 = spec.float4 && !idle;
+        spec.float4(float4)
+    }
+
+    /// The same but for `float4`.
+    fn in_layout(self, layout: GemmLayout, padded: bool) -> Self {
         let along_k = [!layout.transposes_a(), layout.transposes_b()];
         let mut spec = self.layout(layout).pitched(padded);
         if spec.transpose {
@@ -202,11 +219,13 @@ impl SgemmSpec {
             spec = spec.pad_a(if along_k[0] { pad_a } else { 0 });
             spec = spec.pad_b(if along_k[1] { pad_b } else { 0 });
         }
-        let idle =
-            spec.check().is_err_and(|faults| faults.iter().all(|fault| fault.is_idle("float4")));
-        let float4 = spec.float4 && !idle;
-        spec.float4(float4)
+        spec
     }
+}
+
+/// Whether nothing is wrong but that `float4` has nothing to move.
+fn has_idle_vectors(faults: &SpecErrors) -> bool {
+    faults.iter().all(|fault| fault.is_idle("float4"))
 }
 
 /// What is computed of A, B and the operands.

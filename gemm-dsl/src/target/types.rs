@@ -1,6 +1,6 @@
 //! Types of values and elements of memory.
 
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 use std::fmt;
 
 /// What one element of a buffer is.
@@ -38,13 +38,18 @@ pub enum Elem {
 pub const VECTOR_BYTES: u32 = 16;
 
 impl Elem {
-    /// The type that holds numbers of a tensor core's format in memory.
-    pub(crate) fn from_format(format: Format) -> Self {
+    /// The types in memory that tensor cores read in a format. Splits of a matrix are of the first.
+    pub(crate) const fn of_format(format: Format) -> &'static [Self] {
         match format {
-            Format::Bf16 => Elem::Bf16,
-            Format::F16 => Elem::F16,
-            Format::Tf32 => Elem::F32,
+            Format::Bf16 => &[Elem::Bf16],
+            Format::F16 => &[Elem::F16],
+            Format::Tf32 => &[Elem::F32, Elem::Tf32],
         }
+    }
+
+    /// The type that holds splits of a matrix for a tensor core's format.
+    pub(crate) const fn from_format(format: Format) -> Self {
+        Self::of_format(format)[0]
     }
 
     /// Every element type.

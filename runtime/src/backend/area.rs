@@ -1,9 +1,9 @@
 //! Rectangles of device memory, as they are copied.
 
 use super::Backend;
-use crate::address::Address;
 use crate::error::Result;
-use gemm_sim::Element;
+use crate::kernel_arg::Address;
+use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
 /// Where a block of a matrix lies in the memory of a device: rows of consecutive elements.

@@ -14,16 +14,16 @@ pub(crate) use scratch::Workspace;
 
 use super::driver::failed;
 use super::{Area, Areas, Backend, Borrowed};
-use crate::address::Argument;
+use crate::backend::StepCounters;
 use crate::cache::Cache;
 use crate::compile::Arch;
 use crate::error::{Error, Result};
-use crate::launched::Counted;
-use crate::program::{Loadable, Made};
+use crate::kernel_arg::KernelArg;
+use crate::program::{CachedKernel, KernelLoad};
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUstreamCaptureStatus};
 use cudarc::driver::{CudaContext, CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use gemm_dsl::ir::Elem;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use scratch::Scratch;
 use std::sync::{Arc, Mutex};
 
@@ -204,17 +204,18 @@ impl Backend for Gpu {
         workspace.holds_zeros(holds);
     }
 
-    fn ready(&self, loadable: &Loadable) -> Result<Option<Made>> {
-        Ok(loadable.function(|| self.load(loadable))?.1)
+    fn ready(&self, kernel: &CachedKernel) -> Result<Option<KernelLoad>> {
+        Ok(kernel.function(|| self.load(kernel))?.1)
     }
 
     fn launch(
         &self,
-        loadable: &Loadable,
-        (grid, _): ([u32; 3], bool),
-        arguments: Vec<Argument<'_, GpuAddress, Allocation>>,
-    ) -> Result<Option<Box<Counted>>> {
-        self.enqueue(loadable, grid, &arguments).map(|()| None)
+        kernel: &CachedKernel,
+        grid: [u32; 3],
+        _: bool,
+        arguments: Vec<KernelArg<'_, GpuAddress, Allocation>>,
+    ) -> Result<Option<Box<StepCounters>>> {
+        self.enqueue(kernel, grid, &arguments).map(|()| None)
     }
 
     fn synchronize(&self) -> Result<()> {

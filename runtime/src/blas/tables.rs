@@ -32,7 +32,7 @@ pub(super) struct Shipped {
 
 /// What a call asks for beside what a row is chosen by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct CallFeatures {
     /// Whether there are `alpha` and `beta`.
     pub(super) scaled: bool,
     /// Whether it is a batch, or a list.
@@ -113,7 +113,7 @@ impl Tables {
     pub(super) const ARCHS: [u32; 6] = [75, 80, 89, 90, 100, 120];
 
     /// The one for such a call.
-    pub(super) fn table(&self, asked: Asked) -> &Shipped {
+    pub(super) fn table(&self, asked: CallFeatures) -> &Shipped {
         if asked.batch.is_some() { &self.batch } else { &self.one }
     }
 }
@@ -127,7 +127,7 @@ impl Shipped {
     ///
     /// # Errors
     /// Those of [`SgemmTable::choice`].
-    pub(super) fn line(&self, problem: &SgemmProblem, asked: Asked) -> Result<&str> {
+    pub(super) fn line(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<&str> {
         let row = self.table.row(problem)?;
         let (layout, padded) = (problem.shape.lies(), problem.shape.padded);
         let lines = self.lines.get_or_init(|| {
@@ -136,8 +136,7 @@ impl Shipped {
         let asks = [asked.scaled, asked.batch == Some(Batch::Pointers)];
         let way = row * SgemmSpec::LAYOUTS + SgemmSpec::layout_index(problem);
         let number = asks.into_iter().fold(way, |n, bit| n * 2 + usize::from(bit));
-        let line =
-            lines[number].get_or_init(|| self.spec(row, (layout, padded), asked).to_string());
+        let line = lines[number].get_or_init(|| self.spec(row, layout, padded, asked).to_string());
         Ok(line)
     }
 
@@ -145,7 +144,7 @@ impl Shipped {
     ///
     /// # Errors
     /// Those of [`SgemmTable::choice`].
-    pub(super) fn choice(&self, problem: &SgemmProblem, asked: Asked) -> Result<Choice> {
+    pub(super) fn choice(&self, problem: &SgemmProblem, asked: CallFeatures) -> Result<Choice> {
         let line = self.line(problem, asked)?.to_owned();
         Ok(Choice { line, ..self.table.chosen(problem)? })
     }
@@ -155,8 +154,9 @@ impl Shipped {
     pub(super) fn spec(
         &self,
         row: usize,
-        (layout, padded): (GemmLayout, bool),
-        asked: Asked,
+        layout: GemmLayout,
+        padded: bool,
+        asked: CallFeatures,
     ) -> SgemmSpec {
         let spec = self.table.rules()[row].spec.clone();
         let spec = spec.for_matrices(layout, padded).scaled(asked.scaled);

@@ -1,8 +1,8 @@
 //! What ships: every table, whatever the device is.
 
-use super::tables::{Asked, Tables};
+use super::tables::{CallFeatures, Tables};
 use super::{Device, MatrixMut, MatrixRef, SgemmCall, Shipped, sgemm, warm};
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::spec::{Accuracy, Arith, Batch, GemmLayout, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape, TableFamily, Target};
 use gemm_dsl::target::arch::{ALL, OLDEST, STATIC_SHARED_BYTES};
@@ -93,11 +93,11 @@ fn every_row_is_reached_and_sound() {
                         let problem = SgemmProblem { shape: shape.padded(padded), target };
                         // A condition may ask whether something is padded.
                         let row = shipped.table.row(&problem).expect("in range");
-                        let asked = Asked { scaled, batch };
+                        let asked = CallFeatures { scaled, batch };
                         let line = shipped.line(&problem, asked).expect("in range");
                         let spec: SgemmSpec = line.parse().expect("printed");
                         let lies = shape.padded(padded).lies();
-                        assert_eq!(spec, shipped.spec(row, (lies, padded), asked));
+                        assert_eq!(spec, shipped.spec(row, lies, padded, asked));
                         let of_call = (spec.layout, spec.pitched, spec.scaled, spec.batch);
                         assert_eq!(of_call, (lies, padded, scaled, batch), "{line}");
                         spec.plan().unwrap_or_else(|error| panic!("sm_{arch}: {line}: {error}"));
@@ -121,8 +121,8 @@ fn every_row_is_reached_and_sound() {
 /// Large tiles that nobody shares leave no third of the multiprocessors idle.
 #[test]
 fn large_tiles_fill_the_device_or_are_shared() {
-    let shipped =
-        Tables::for_arch(Some(90), Accuracy::Ieee).table(Asked { scaled: false, batch: None });
+    let shipped = Tables::for_arch(Some(90), Accuracy::Ieee)
+        .table(CallFeatures { scaled: false, batch: None });
     let sides = (512..4200).step_by(64).map(|side| SgemmShape::from((side, side, side)));
     let mut seen = 0;
     for shape in sides.chain(shapes(&[1])) {
@@ -167,12 +167,12 @@ fn every_architecture_has_tables_that_it_can_take() {
             None => continue,
         };
         for (shipped, batch) in [(one, None), (batch, Some(Batch::Strided))] {
-            let asked = Asked { scaled: false, batch };
+            let asked = CallFeatures { scaled: false, batch };
             for (row, layout) in
                 (0..shipped.table.rules().len()).flat_map(|row| LAYOUTS.map(|l| (row, l)))
             {
-                let spec = shipped.spec(row, (layout, false), asked);
-                let program = spec.program().expect("sound");
+                let spec = shipped.spec(row, layout, false, asked);
+                let program = spec.plan().and_then(|plan| plan.program()).expect("sound");
                 for kernel in &program.kernels {
                     let contract = kernel.contract();
                     let needed = (contract.min_arch(), contract.shared_bytes());
@@ -193,10 +193,10 @@ fn every_architecture_has_tables_that_it_can_take() {
     // Where rows were measured they are taken as they are; elsewhere some are not.
     let changed = |arch| {
         let Tables { one, .. } = of(Some(arch));
-        let asked = Asked { scaled: false, batch: None };
+        let asked = CallFeatures { scaled: false, batch: None };
         let rows = one.table.rules().iter().enumerate();
         let own = |spec: &SgemmSpec| (spec.stages, spec.blocks_per_sm);
-        rows.filter(|(n, row)| own(&one.spec(*n, (GemmLayout::Nn, false), asked)) != own(&row.spec))
+        rows.filter(|(n, row)| own(&one.spec(*n, GemmLayout::Nn, false, asked)) != own(&row.spec))
             .count()
     };
     assert_eq!(changed(90), 0);
@@ -278,7 +278,8 @@ fn product(seed: u64, tables: &'static Tables) {
     let spec: SgemmSpec = choice.line.parse().expect("sound");
     let ran = launched.steps().next().expect("something to compute").kernel().to_owned();
     assert!(ran.starts_with(&spec.kernel_name()), "{ran} for {choice:?}");
-    let row = &tables.table(Asked { scaled: false, batch: spec.batch }).table.rules()[choice.row];
+    let row =
+        &tables.table(CallFeatures { scaled: false, batch: spec.batch }).table.rules()[choice.row];
     assert_eq!((row.spec.tile, row.spec.thread), (spec.tile, spec.thread), "{choice:?}");
 
     let found = device.download(&c_memory).expect("ours");
@@ -310,7 +311,8 @@ fn tensor_cores_are_asked_where_that_is_granted() {
     let target = Target { arch: 90, sms: 132 };
     let arith = |class, batch, (size, count)| {
         let shape = SgemmShape::from(size).batch(count);
-        let shipped = Tables::for_arch(Some(90), class).table(Asked { scaled: false, batch });
+        let shipped =
+            Tables::for_arch(Some(90), class).table(CallFeatures { scaled: false, batch });
         let row = shipped.table.row(&SgemmProblem { shape, target }).expect("in range");
         shipped.table.rules()[row].spec.arith
     };
@@ -374,7 +376,7 @@ fn a_launch_of_what_is_warm_makes_nothing() {
     assert_eq!(device.programs().made(), 5);
 }
 
-/// With planes that are given it is another program, whose kernels are made too.
+/// With splits that are given it is another program, whose kernels are made too.
 #[test]
 fn what_takes_planes_is_made_ahead_too() {
     let device = Device::simulator();
@@ -394,7 +396,7 @@ fn what_takes_planes_is_made_ahead_too() {
     let made = made.expect("sound");
     assert_eq!(line, choice.line);
     let own = device.programs().get::<SgemmSpec>(&choice.line).expect("sound");
-    assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the planes of B");
+    assert!(!std::sync::Arc::ptr_eq(&made, &own), "it takes the splits of B");
     assert_eq!(made.program.inputs.len(), own.program.inputs.len() + 1);
 }
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::operand::{Input, Shared, VectorOf};
 use crate::shape::Shape;
 use crate::view::MatrixOf;
+use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::{Along, ArgSlot, EpilogueArg, SgemmSpec};
 
 /// The kind of an operand with an element for each column of C, `bias[n]`: given as a reference to a
@@ -72,7 +73,7 @@ pub trait OperandsFor<E>: sealed::GiveAll {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Along, Beside, EpilogueArg, Given, Result};
+    use super::{Along, Beside, EpilogueArg, OperandValue, Result};
 
     pub trait Kind {
         /// What its operands lie along.
@@ -85,7 +86,7 @@ pub mod sealed {
     }
 
     pub trait Give {
-        fn give(&self) -> Given<'_>;
+        fn give(&self) -> OperandValue<'_>;
     }
 
     pub trait GiveAll {
@@ -95,7 +96,7 @@ pub mod sealed {
 }
 
 /// An operand as it was given, before it is known to belong to the device of a call.
-pub enum Given<'a> {
+pub enum OperandValue<'a> {
     /// A number.
     Number(f32),
     /// The elements of an array, and the shape of a matrix.
@@ -120,17 +121,25 @@ impl<'a> Beside<'a> {
         self.arrays.iter_mut()
     }
 
-    fn push(&mut self, given: Given<'a>) {
+    fn push(&mut self, given: OperandValue<'a>) {
         match given {
-            Given::Number(number) => self.numbers.push(number),
-            Given::Array(elements, shape) => self.arrays.push((elements, shape)),
+            OperandValue::Number(number) => self.numbers.push(number),
+            OperandValue::Array(elements, shape) => self.arrays.push((elements, shape)),
         }
     }
 }
 
-/// Those of the operands that are arrays, in the order of the program's inputs.
-pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
-    operands.iter().filter(|operand| matches!(operand.slot, ArgSlot::Array(_)))
+/// The epilogue's arguments that are arrays, each with its operand.
+pub fn arrays(operands: &[EpilogueArg]) -> impl Iterator<Item = (&EpilogueArg, Operand)> {
+    operands.iter().filter_map(|argument| match argument.slot {
+        ArgSlot::Array(nth) => Some((argument, Operand::Input(nth))),
+        ArgSlot::Number(_) => None,
+    })
+}
+
+/// The epilogue's arguments that are numbers.
+pub(super) fn numbers(operands: &[EpilogueArg]) -> impl Iterator<Item = &EpilogueArg> {
+    operands.iter().filter(|argument| matches!(argument.slot, ArgSlot::Number(_)))
 }
 
 /// Checks that the type of a kernel lists the operands of its spec.
@@ -178,14 +187,14 @@ impl<V: MatrixOf<f32> + ?Sized> OperandFor<MN> for &V {}
 impl OperandFor<f32> for f32 {}
 
 impl<V: Input<Element = f32> + ?Sized> sealed::Give for &V {
-    fn give(&self) -> Given<'_> {
+    fn give(&self) -> OperandValue<'_> {
         let (elements, shape) = self.input();
-        Given::Array(elements, shape)
+        OperandValue::Array(elements, shape)
     }
 }
 
 impl sealed::Give for f32 {
-    fn give(&self) -> Given<'_> {
-        Given::Number(*self)
+    fn give(&self) -> OperandValue<'_> {
+        OperandValue::Number(*self)
     }
 }

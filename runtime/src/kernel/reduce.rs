@@ -9,7 +9,7 @@ mod shape;
 mod shards;
 mod table;
 
-pub use by_name::Arrays;
+pub use by_name::NamedArrays;
 pub use elements::Elements;
 pub use lists::{InputsFor, ResultsFor};
 pub use table::ReduceTable;
@@ -17,12 +17,12 @@ pub use table::ReduceTable;
 use super::ReduceKernel;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::launched::Launched;
+use crate::report::LaunchReport;
 use crate::segments::{Offset, Segments};
-pub use fold::{Given, fold};
+pub use fold::{ReduceArrays, fold};
 use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::ReduceSpec;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 pub use lists::sealed;
 pub use shards::{fold_partials, fold_shard};
 use std::marker::PhantomData;
@@ -95,13 +95,16 @@ impl<T, R> ReduceKernel<T, R> {
     /// [`Error::UnevenRows`]; [`Error::List`] for a list of matrices; [`Error::Overlap`]; [`Error::Unmet`] where
     /// extents or arguments are not what the kernel was specified for; what compiling and loading the kernel and
     /// allocating scratch memory fail with, in the first launch; and in the simulator [`Error::Simulator`].
-    pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<Launched>
+    pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
         O: ResultsFor<R>,
     {
-        let given =
-            Given { inputs: &inputs.arrays(), segments: None, outputs: &mut results.arrays() };
+        let given = ReduceArrays {
+            inputs: &inputs.arrays(),
+            segments: None,
+            outputs: &mut results.arrays(),
+        };
         fold(device, &self.prepare(device)?, given)
     }
 
@@ -129,14 +132,14 @@ impl<T, R> ReduceKernel<T, R> {
         inputs: I,
         segments: &Segments<J>,
         mut results: O,
-    ) -> Result<Launched>
+    ) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
         J: Offset,
         O: ResultsFor<R>,
     {
         let cut = segments.cut();
-        let given = Given {
+        let given = ReduceArrays {
             inputs: &inputs.arrays(),
             segments: Some(&cut),
             outputs: &mut results.arrays(),

@@ -3,18 +3,18 @@
 mod bind;
 mod launch;
 
-pub use launch::with_planes;
-pub(crate) use launch::{Called, Chooses, extents, launch_chosen, shape_on};
+pub use launch::with_splits;
+pub(crate) use launch::{Chooses, GemmMatrices, NamedMatrix, extents, launch_chosen, shape_on};
 
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
-use super::{Call, Choice, Sgemm, SgemmTable, What};
+use super::{Call, Callee, Choice, Sgemm, SgemmTable};
 use crate::device::Device;
-use crate::error::{Error, Result};
-use crate::launched::Launched;
+use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::operand::{Input, Output};
+use crate::report::LaunchReport;
 use crate::view::{AsMatrix, AsMatrixMut, MatrixRef};
-use bind::{check_exact, elements};
+use bind::{NamedExtent, check_exact, elements};
 use gemm_dsl::ir::Operand;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_dsl::tables::{KernelTable, SgemmProblem, SgemmShape};
@@ -40,7 +40,7 @@ impl<E> Sgemm<E> {
     where
         E: Operands,
     {
-        Call::new(What::Kernel(&self.line), device, E::Unset::default())
+        Call::new(Callee::Kernel(&self.line), device, E::Unset::default())
     }
 
     /// A call on a device that has been given its operands, whatever their kinds are.
@@ -50,7 +50,7 @@ impl<E> Sgemm<E> {
         device: &'a Device,
         given: O,
     ) -> Call<'a, SgemmSpec, E, O> {
-        Call::new(What::Kernel(&self.line), device, given)
+        Call::new(Callee::Kernel(&self.line), device, given)
     }
 
     /// Multiplies matrices of the host: uploads, launches, downloads. `size` is (m, n, k). A matrix that
@@ -72,20 +72,22 @@ impl<E> Sgemm<E> {
         (): OperandsFor<E>,
     {
         let (m, n, k) = size;
-        let wide = |n: usize| n as u64;
-        check_exact("a", a.len(), ("m", wide(m)), ("k", wide(k)))?;
-        check_exact("b", b.len(), ("k", wide(k)), ("n", wide(n)))?;
-        elements("c", ("m", wide(m)), ("n", wide(n)))?;
+        let [rows, cols, terms] = [("m", m), ("n", n), ("k", k)]
+            .map(|(name, extent)| NamedExtent::new(name, extent as u64));
+        check_exact("a", a.len(), rows, terms)?;
+        check_exact("b", b.len(), terms, cols)?;
+        elements("c", rows, cols)?;
         let program = self.prepare(device)?;
         if program.takes_pitches() {
-            let upload = |elements: &[f32], rows, cols, operand| {
-                let by_column = program.by_column(Operand::Input(operand));
+            let by_column = [0, 1].map(|nth| program.by_column(Operand::Input(nth)));
+            let upload = |elements: &[f32], rows, cols, by_column| {
                 let (lines, line) = if by_column { (cols, rows) } else { (rows, cols) };
-                Ok::<_, Error>((device.upload_matrix(elements, lines, line)?, by_column))
+                device.upload_matrix(elements, lines, line)
             };
-            let (a, b) = (upload(a, m, k, 0)?, upload(b, k, n, 1)?);
+            let (a, b) = (upload(a, m, k, by_column[0])?, upload(b, k, n, by_column[1])?);
+            let (a, b) = (viewed(&a, by_column[0]), viewed(&b, by_column[1]));
             let mut c = device.alloc_matrix(m, n)?;
-            self.launch(device, &viewed(&a), &viewed(&b), &mut c, size)?;
+            self.launch(device, &a, &b, &mut c, size)?;
             return device.download_matrix(&c);
         }
         let (a, b) = (device.upload(a)?, device.upload(b)?);
@@ -112,16 +114,15 @@ impl<E> Sgemm<E> {
         b: &B,
         c: &mut C,
         size: (usize, usize, usize),
-    ) -> Result<Launched>
+    ) -> Result<LaunchReport>
     where
         A: Input<Element = f32> + ?Sized,
         B: Input<Element = f32> + ?Sized,
         C: Output<Element = f32> + ?Sized,
         (): OperandsFor<E>,
     {
-        let what = What::Kernel(&self.line);
-        let matrices = (("a", a), ("b", b), ("c", c));
-        multiply::<E, _, _, _>(what, device, matrices, [a.planes(0), b.planes(1)], size, &())
+        let what = Callee::Kernel(&self.line);
+        multiply::<E, _, _, _>(what, device, matrices(a, b, c), size, &())
     }
 }
 
@@ -145,7 +146,7 @@ impl<E> SgemmTable<E> {
     where
         E: Operands,
     {
-        Call::new(What::Table(self.read()), device, E::Unset::default())
+        Call::new(Callee::Table(self.read()), device, E::Unset::default())
     }
 
     /// The row that computes a product on a device, and why. Extents `(m, n, k)` alone are a single product of
@@ -226,22 +227,38 @@ impl<E, O> Call<'_, SgemmSpec, E, O> {
     /// [`Error::Extents`] where two views do not agree; those of [`Sgemm::launch`], for operands too, and of a table
     /// those of [`SgemmTable::choice`]; of operands by name [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`] and
     /// [`Error::WrongOperand`].
-    pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<Launched>
+    pub fn launch<A, B, C>(&self, a: &A, b: &B, c: &mut C) -> Result<LaunchReport>
     where
         A: AsMatrix<Element = f32> + ?Sized,
         B: AsMatrix<Element = f32> + ?Sized,
         C: AsMatrixMut<Element = f32> + ?Sized,
         O: OperandsFor<E>,
     {
-        let planes = [a.planes(0), b.planes(1)];
+        let splits = [a.splits(0), b.splits(1)];
         let (a, b, mut c) = (a.as_matrix(), b.as_matrix(), c.as_matrix_mut());
-        let size = extents(("a", &a), ("b", &b), ("c", &c))?;
-        let matrices = (("a", &a), ("b", &b), ("c", &mut c));
-        multiply(self.what, self.device, matrices, planes, size, &self.given)
+        let size = extents(
+            NamedMatrix::new("a", &a),
+            NamedMatrix::new("b", &b),
+            NamedMatrix::new("c", &c),
+        )?;
+        let matrices = GemmMatrices { splits, ..matrices(&a, &b, &mut c) };
+        multiply(self.what, self.device, matrices, size, &self.given)
     }
 }
 
+/// The matrices of a product, by the names of BLAS.
+fn matrices<'m, A, B, C>(a: &'m A, b: &'m B, c: &'m mut C) -> GemmMatrices<'m, A, B, C>
+where
+    A: Input + ?Sized,
+    B: Input + ?Sized,
+    C: ?Sized,
+{
+    let splits = [a.splits(0), b.splits(1)];
+    let (a, b, c) = (NamedMatrix::new("a", a), NamedMatrix::new("b", b), NamedMatrix::new("c", c));
+    GemmMatrices { a, b, c, splits }
+}
+
 /// A matrix by its lines, or their transpose.
-fn viewed((lines, by_column): &(Matrix, bool)) -> MatrixRef<'_> {
-    if *by_column { lines.view().t() } else { lines.view() }
+fn viewed(lines: &Matrix, by_column: bool) -> MatrixRef<'_> {
+    if by_column { lines.view().t() } else { lines.view() }
 }

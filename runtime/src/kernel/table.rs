@@ -1,10 +1,11 @@
 //! Tables that the macros make: which kernel computes a problem.
 
 use super::Kernel;
-use crate::ahead::ahead;
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::program::Prepared;
+use crate::program::CachedProgram;
+use crate::warm_up::warm_up;
+use gemm_dsl::Plan;
 use gemm_dsl::SpecErrors;
 use gemm_dsl::spec::{EpilogueArg, ReduceSpec, SgemmSpec};
 use gemm_dsl::tables::{KernelTable, OutOfRange, Rule, TableFamily};
@@ -68,7 +69,7 @@ pub struct Choice {
 }
 
 /// A table as launches use it.
-pub struct Read<S> {
+pub struct ParsedTable<S: TableFamily> {
     pub(super) table: KernelTable<S>,
     text: String,
     /// The line of each row for each way in which arrays may lie, printed by the first launch that needs it.
@@ -78,13 +79,13 @@ pub struct Read<S> {
 }
 
 /// Where the table of a macro call is kept once it has been read.
-pub struct Slot<S>(OnceLock<Read<S>>);
+pub struct Slot<S: TableFamily>(OnceLock<ParsedTable<S>>);
 
 /// The rows of a table.
 enum Rows<S: TableFamily> {
     /// The canonical text, and the place of what it says.
     OfMacro(&'static str, fn() -> &'static Slot<S>),
-    Owned(Arc<Read<S>>),
+    Owned(Arc<ParsedTable<S>>),
 }
 
 impl<S: TableFamily> Slot<S> {
@@ -94,13 +95,13 @@ impl<S: TableFamily> Slot<S> {
     }
 }
 
-impl<S> Read<S> {
+impl<S: TableFamily> ParsedTable<S> {
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 }
 
-impl<S: TableFamily> Read<S> {
+impl<S: TableFamily> ParsedTable<S> {
     fn new(table: KernelTable<S>) -> Self {
         let lines = (0..table.rules().len() * S::LAYOUTS).map(|_| OnceLock::new()).collect();
         let operands = table.rules().first().map(|row| row.spec.operands()).unwrap_or_default();
@@ -116,11 +117,15 @@ impl<S: TableFamily> Read<S> {
     fn line_of(&self, row: usize, problem: &S::Problem) -> &str {
         let way = S::layout_index(problem);
         self.lines[row * S::LAYOUTS + way]
-            .get_or_init(|| self.table.rules()[row].spec.with_layout(way).to_string())
+            .get_or_init(|| self.table.kernel(row, problem).spec().to_string())
     }
 
     /// The program of the kernel for a problem.
-    pub(super) fn prepare(&self, device: &Device, problem: &S::Problem) -> Result<Arc<Prepared>> {
+    pub(super) fn prepare(
+        &self,
+        device: &Device,
+        problem: &S::Problem,
+    ) -> Result<Arc<CachedProgram>> {
         device.programs().get::<S>(self.line_for(problem)?)
     }
 }
@@ -133,7 +138,7 @@ impl<S: TableFamily, E> Table<S, E> {
 
     /// A table whose rows have been checked, and are of the type that is asked for.
     pub(super) fn checked(table: KernelTable<S>) -> Self {
-        Self { rows: Rows::Owned(Arc::new(Read::new(table))), of: PhantomData }
+        Self { rows: Rows::Owned(Arc::new(ParsedTable::new(table))), of: PhantomData }
     }
 
     /// The rows, one a line; before them `invariant` and `accuracy`, where the table says so.
@@ -144,13 +149,13 @@ impl<S: TableFamily, E> Table<S, E> {
         }
     }
 
-    pub(super) fn read(&self) -> &Read<S> {
+    pub(super) fn read(&self) -> &ParsedTable<S> {
         match &self.rows {
             Rows::Owned(read) => read,
             Rows::OfMacro(text, slot) => slot().0.get_or_init(|| {
                 let table: Result<KernelTable<S>, SpecErrors> = text.parse();
                 match table {
-                    Ok(table) => Read::new(table),
+                    Ok(table) => ParsedTable::new(table),
                     Err(faults) => unreachable!("the macro has checked its rows: {faults}"),
                 }
             }),
@@ -186,7 +191,7 @@ impl<S: TableFamily, E> Table<S, E> {
     ) -> Result<()> {
         let read = self.read();
         let lines = problems.map(|problem| read.line_for(&problem)).collect::<Result<Vec<_>>>()?;
-        ahead::<S>(device, lines)
+        warm_up::<S>(device, lines)
     }
 
     /// The kernel for a problem.

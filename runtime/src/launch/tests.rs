@@ -4,23 +4,25 @@ mod kept;
 mod programs;
 
 use super::launch;
-use crate::address::Address;
 use crate::backend::Place;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::simulator::Simulator;
 use crate::device::{Either, On};
 use crate::error::Error;
+use crate::kernel_arg::Address;
+use crate::program::CachedProgram;
 use crate::shape::Shape;
-use crate::{Buffer, Device, Launched, Result};
-use gemm_dsl::Family;
+use crate::{Buffer, Device, LaunchReport, Result};
+use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::meet;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::program::Step;
-use gemm_dsl::ir::{Elem, Extent, Requirement, Ty, Variant, VerifiedProgram};
+use gemm_dsl::ir::{Elem, Extent, Operand, Requirement, Ty, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
 use programs::{extents_only, fold, high_word, rows_of_three};
+use std::sync::Arc;
 
-type Bound = super::Bound<'static, Simulator>;
+type BoundArray = super::BoundArray<'static, Simulator>;
 
 fn one(address: gemm_sim::Buffer, len: u64) -> Place<'static, Simulator> {
     Place::One { address, len }
@@ -40,29 +42,44 @@ fn address(buffer: &Buffer, start: usize, len: usize) -> Option<gemm_sim::Buffer
 fn run(
     device: &Device,
     program: VerifiedProgram,
-    input: Bound,
+    input: BoundArray,
     extent: u64,
-) -> Result<(Launched, Buffer)> {
+) -> Result<(LaunchReport, Buffer)> {
     let output = device.alloc(1)?;
     let name = format!("{program:?}");
     let program = device.programs().get_or("test", &name, || Ok(program))?;
-    let bound = Bound::vector("output", one(address(&output, 0, 1).expect("inside"), 1), 1);
-    let launched = launch(on(device), &program, &[input], &[bound], &[extent])?;
+    let bound = BoundArray::vector("output", one(address(&output, 0, 1).expect("inside"), 1), 1);
+    let launched = launch_on(device, &program, [input], bound, &[extent])?;
     Ok((launched, output))
 }
 
+/// Launches a program with one output on arrays and extents in its order.
+fn launch_on<const N: usize>(
+    device: &Device,
+    program: &Arc<CachedProgram>,
+    inputs: [BoundArray; N],
+    output: BoundArray,
+    extents: &[u64],
+) -> Result<LaunchReport> {
+    let extents = program.program.extents.iter().copied().zip(extents.iter().copied());
+    let values = program.program.bind(&extents.collect::<Vec<_>>(), &[])?;
+    let inputs = inputs.into_iter().enumerate().map(|(n, array)| (Operand::Input(n), array));
+    let arrays: Vec<_> = inputs.chain([(Operand::Output(0), output)]).collect();
+    launch(on(device), program, &values, &arrays)
+}
+
 /// What a launch was refused for.
-fn unmet(outcome: Result<(Launched, Buffer)>) -> (Subject, Need, i128) {
+fn unmet(outcome: Result<(LaunchReport, Buffer)>) -> (Subject, Need, i128) {
     match outcome {
         Err(Error::Unmet(unmet)) => (unmet.subject, unmet.need, unmet.value),
         other => panic!("an unmet requirement was expected: {other:?}"),
     }
 }
 
-fn vector(buffer: &Buffer, start: usize) -> Bound {
+fn vector(buffer: &Buffer, start: usize) -> BoundArray {
     let len = buffer.len() - start;
     let place = address(buffer, start, len).expect("inside");
-    Bound::vector("input", one(place, len as u64), len as u64)
+    BoundArray::vector("input", one(place, len as u64), len as u64)
 }
 
 #[test]
@@ -172,7 +189,7 @@ fn extents_beyond_their_type_and_grids_beyond_the_limit_are_refused() {
     // The elements do not matter: what is too large is found before they are looked at.
     let long = || {
         let place = one(address(&input, 0, 1).expect("inside"), u64::MAX);
-        Bound::vector("input", place, u64::MAX)
+        BoundArray::vector("input", place, u64::MAX)
     };
     let narrow = extents_only(Ty::I32, |_, _| ());
     let limit = Need::AtMost(i32::MAX as u64);
@@ -192,7 +209,7 @@ fn an_extent_of_64_bits_reaches_the_kernel_whole() {
     // Rows without elements: as many as one likes.
     for (m, high) in [(7, 0.0), ((5 << 32) + 7, 5.0)] {
         let shape = Shape { start: 0, rows: m, cols: 0, row_stride: 0, col_stride: 1, batch: None };
-        let none = Bound::matrix("a", one(address(&input, 0, 0).expect("inside"), 0), shape);
+        let none = BoundArray::matrix("a", one(address(&input, 0, 0).expect("inside"), 0), shape);
         let (_, output) = run(&device, high_word(), none, m as u64).expect("sound");
         assert_eq!(device.download(&output).expect("one value"), [high]);
     }
@@ -209,9 +226,9 @@ fn nothing_is_launched_where_the_grid_is_empty() {
 }
 
 /// Rows of three.
-fn matrix(place: gemm_sim::Buffer, len: u64, rows: u64, stride: u64) -> Bound {
+fn matrix(place: gemm_sim::Buffer, len: u64, rows: u64, stride: u64) -> BoundArray {
     let (rows, row_stride) = (rows as usize, stride as usize);
-    Bound::matrix(
+    BoundArray::matrix(
         "a",
         one(place, len),
         Shape { start: 0, rows, cols: 3, row_stride, col_stride: 1, batch: None },
@@ -228,7 +245,7 @@ fn padded_rows_need_a_kernel_that_takes_strides() {
         let bound = matrix(place, len as u64, rows, stride);
         run(&device, rows_of_three(pitched), bound, rows)
     };
-    let value = |outcome: Result<(Launched, Buffer)>| {
+    let value = |outcome: Result<(LaunchReport, Buffer)>| {
         device.download(&outcome.expect("sound").1).expect("one value")
     };
     let refused = of(false, 2, 8, 4);
@@ -280,7 +297,7 @@ fn too_little_memory_between_passes_is_noticed() {
 fn an_array_shorter_than_the_extents_is_refused() {
     let device = Device::simulator();
     let input = device.upload(&[1.0; 4]).expect("room");
-    let short = || Bound::vector("input", one(address(&input, 0, 2).expect("inside"), 2), 4);
+    let short = || BoundArray::vector("input", one(address(&input, 0, 2).expect("inside"), 2), 4);
     let (_, need, found) = unmet(run(&device, fold(&[Variant::Only]), short(), 4));
     assert_eq!((need, found), (Need::Elements(4), 2));
 }
@@ -294,9 +311,9 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     let program = device.programs().get_or("test", "overlap", || Ok(program)).expect("sound");
     let part = |name, start, len: usize, extent| {
         let place = one(address(&memory, start, len).expect("inside"), len as u64);
-        Bound::vector(name, place, extent)
+        BoundArray::vector(name, place, extent)
     };
-    let outcome = |input, output| launch(on(&device), &program, &[input], &[output], &[4]);
+    let outcome = |input, output| launch_on(&device, &program, [input], output, &[4]);
     assert!(outcome(part("x", 0, 4, 4), part("y", 4, 1, 1)).is_ok());
     assert!(outcome(part("x", 1, 4, 4), part("y", 0, 1, 1)).is_ok());
     for at in 1..5 {
@@ -309,18 +326,18 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     }
     // What is written is more than its first element.
     let spec: SgemmSpec = "block: 8x8".parse().expect("sound");
-    let program = device.programs().get_or("test", "product", || Ok(spec.program()?));
+    let program = device.programs().get_or("test", "product", || Ok(spec.plan()?.program()?));
     let program = program.expect("sound");
     let other = device.upload(&[1.0; 8]).expect("room");
     let matrix = |name, memory, at, (rows, cols)| {
         let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None };
         let len = rows * cols;
         let place = one(address(memory, at, len).expect("inside"), len as u64);
-        Bound::matrix(name, place, shape)
+        BoundArray::matrix(name, place, shape)
     };
     let product = |a_at, c_at| {
         let inputs = [matrix("a", &memory, a_at, (2, 1)), matrix("b", &other, 0, (1, 2))];
-        launch(on(&device), &program, &inputs, &[matrix("c", &memory, c_at, (2, 2))], &[2, 2, 1])
+        launch_on(&device, &program, inputs, matrix("c", &memory, c_at, (2, 2)), &[2, 2, 1])
     };
     assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
     for (a_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {
@@ -329,14 +346,15 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     // Nor does C share memory with what is read beside A and B.
     let spec: SgemmSpec = "epilogue: |acc, bias[n]| acc + bias".parse().expect("sound");
     let line = spec.to_string();
-    let biased = device.programs().get_or("test", &line, || Ok(spec.program()?)).expect("sound");
+    let biased =
+        device.programs().get_or("test", &line, || Ok(spec.plan()?.program()?)).expect("sound");
     let of_bias = |at| {
         let inputs = [
             matrix("a", &other, 0, (2, 1)),
             matrix("b", &other, 2, (1, 2)),
             part("bias", at, 2, 2),
         ];
-        launch(on(&device), &biased, &inputs, &[matrix("c", &memory, 2, (2, 2))], &[2, 2, 1])
+        launch_on(&device, &biased, inputs, matrix("c", &memory, 2, (2, 2)), &[2, 2, 1])
     };
     assert!(of_bias(0).is_ok() && of_bias(6).is_ok());
     for at in 1..6 {
@@ -346,7 +364,7 @@ fn what_is_written_shares_nothing_with_what_is_read() {
     // B is as little to be written as A.
     let product = |b_at, c_at| {
         let inputs = [matrix("a", &other, 0, (2, 1)), matrix("b", &memory, b_at, (1, 2))];
-        launch(on(&device), &program, &inputs, &[matrix("c", &memory, c_at, (2, 2))], &[2, 2, 1])
+        launch_on(&device, &program, inputs, matrix("c", &memory, c_at, (2, 2)), &[2, 2, 1])
     };
     assert!(product(0, 4).is_ok() && product(6, 2).is_ok());
     for (b_at, c_at) in [(6, 3), (5, 2), (2, 3), (4, 4)] {

@@ -1,10 +1,10 @@
 //! Where a library is looked for.
 //!
-//! Its own variable of the environment comes first and alone ([`Wanted`]). Else the loader's own path, the toolkit that
+//! Its own variable of the environment comes first and alone ([`LibrarySpec`]). Else the loader's own path, the toolkit that
 //! `CUDA_PATH` or `CUDA_HOME` names, and the Python wheels of the active virtual environment and of `python3`, in the
 //! order that is the library's.
 
-use super::wanted::{Place, Wanted};
+use super::spec::{LibrarySpec, SearchPlace};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 #[derive(Clone, Debug)]
 pub struct Places {
     /// What is looked for.
-    wanted: &'static Wanted,
+    wanted: &'static LibrarySpec,
     /// The user's explicit choice.
     explicit: Option<PathBuf>,
     /// Names for the loader to resolve.
@@ -37,7 +37,7 @@ pub enum Candidate {
 
 impl Places {
     /// Where to look for a library.
-    pub fn from_env(wanted: &'static Wanted) -> Self {
+    pub fn from_env(wanted: &'static LibrarySpec) -> Self {
         let path = |name| {
             let value = env::var_os(name).filter(|value| !value.is_empty());
             value.map(PathBuf::from)
@@ -78,18 +78,18 @@ impl Places {
 
     fn candidates_at(
         &self,
-        place: Place,
+        place: SearchPlace,
     ) -> Box<dyn Iterator<Item = (String, Vec<Candidate>)> + '_> {
         match place {
-            Place::Loader => Box::new(std::iter::once_with(|| {
+            SearchPlace::Loader => Box::new(std::iter::once_with(|| {
                 let names = self.names.iter().copied().map(Candidate::Name);
                 ("the loader's path".to_owned(), names.collect())
             })),
-            Place::Toolkits => Box::new(self.toolkits.iter().map(|(variable, root)| {
+            SearchPlace::Toolkits => Box::new(self.toolkits.iter().map(|(variable, root)| {
                 let place = format!("{variable}={}", root.display());
                 (place, files_under(root, self.wanted))
             })),
-            Place::Wheels => {
+            SearchPlace::Wheels => {
                 let environment = self.virtual_env.iter().flat_map(|root| site_packages(root));
                 let interpreter = self.python.iter().flat_map(|python| module_path(python));
                 Box::new(environment.chain(interpreter).map(|site| {
@@ -107,7 +107,7 @@ impl Places {
 /// What was tried, as of [`Places::find`].
 pub fn find_at<T>(
     path: &Path,
-    wanted: &Wanted,
+    wanted: &LibrarySpec,
     load: impl FnMut(&Candidate) -> Result<T, String>,
 ) -> Result<T, Vec<String>> {
     let place = (path.display().to_string(), files_under(path, wanted));
@@ -117,7 +117,7 @@ pub fn find_at<T>(
 /// The first library that can be loaded, or what was tried.
 fn first<T>(
     places: impl Iterator<Item = (String, Vec<Candidate>)>,
-    wanted: &Wanted,
+    wanted: &LibrarySpec,
     mut load: impl FnMut(&Candidate) -> Result<T, String>,
 ) -> Result<T, Vec<String>> {
     let mut tried = Vec::new();
@@ -137,7 +137,7 @@ fn first<T>(
 
 /// The libraries at a path that is one, or in a directory laid out as a toolkit, as Python's
 /// site-packages, or flat; newest first within a directory.
-fn files_under(path: &Path, wanted: &Wanted) -> Vec<Candidate> {
+fn files_under(path: &Path, wanted: &LibrarySpec) -> Vec<Candidate> {
     if path.is_file() {
         return vec![Candidate::File(path.to_owned())];
     }

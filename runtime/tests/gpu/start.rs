@@ -3,7 +3,7 @@
 
 use super::{Outcome, ensure};
 use gemm_runtime::{
-    Device, Error, Launched, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
+    Device, Error, LaunchReport, MatrixMut, MatrixRef, ReduceKernel, ReduceSpec, SgemmShape, sgemm,
     sgemm_table, spec::GemmLayout, warm,
 };
 use std::fs::{self, File};
@@ -72,7 +72,7 @@ pub(super) fn ahead() -> Outcome {
     let (side, shape) = (256, SgemmShape::from((256, 256, 256)));
     warm(&gpu, [shape, shape, shape.layout(GemmLayout::Nt), shape.batch(2)])?;
     let (x, mut room) = (gpu.upload(&vec![1.0; 2 * side * side + 1])?, gpu.alloc(2 * side * side)?);
-    let made = |launched: Launched, what: &str| {
+    let made = |launched: LaunchReport, what: &str| {
         let took = (launched.compiled(), launched.loaded_from_disk());
         ensure(took == (None, None), || format!("{what} took {took:?}"))
     };

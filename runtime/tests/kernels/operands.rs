@@ -2,8 +2,8 @@
 
 use super::{product, values};
 use gemm_runtime::{
-    Buffer, ByName, Device, Error, Launched, M, MN, Matrix, MatrixMut, MatrixRef, N, Need, Owner,
-    Sgemm, SgemmKernel, SgemmSpec,
+    Buffer, ByName, Device, Error, LaunchReport, M, MN, Matrix, MatrixMut, MatrixRef, N, Need,
+    Owner, Sgemm, SgemmKernel, SgemmSpec,
 };
 
 fn spec(line: &str) -> SgemmSpec {
@@ -169,7 +169,7 @@ fn operands_by_name_are_checked() {
 }
 
 /// What a launch of the kernel with these operands is refused for.
-fn refused(outcome: Result<Launched, Error>) -> Error {
+fn refused(outcome: Result<LaunchReport, Error>) -> Error {
     outcome.expect_err("an operand is wrong")
 }
 

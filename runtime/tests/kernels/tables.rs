@@ -2,8 +2,8 @@
 
 use super::{product, values};
 use gemm_runtime::{
-    ByName, Device, Error, KernelTable, Launched, MatrixList, MatrixListMut, MatrixMut, MatrixRef,
-    N, SgemmShape, SgemmSpec, SgemmTable, sgemm_table, spec::GemmLayout,
+    ByName, Device, Error, KernelTable, LaunchReport, MatrixList, MatrixListMut, MatrixMut,
+    MatrixRef, N, SgemmShape, SgemmSpec, SgemmTable, sgemm_table, spec::GemmLayout,
 };
 
 const LAYERS: SgemmTable<(N, f32)> = sgemm_table! {
@@ -21,7 +21,7 @@ fn table(text: &str) -> KernelTable<SgemmSpec> {
     text.parse().unwrap_or_else(|faults| panic!("{text}: {faults}"))
 }
 
-fn ran(launched: &Launched) -> String {
+fn ran(launched: &LaunchReport) -> String {
     launched.steps().next().expect("it ran").kernel().to_owned()
 }
 

@@ -1,19 +1,18 @@
 //! Products of matrices that are dealt out.
 
 use super::Distribution;
-use super::error::impossible;
 use super::kernels::Kernels;
-use super::{Estimate, Rank, ScheduleChoice, Sharded, Strategy, VerifiedSchedule, WorldError};
+use super::{Estimate, Rank, ScheduleChoice, Sharded, Strategy, VerifiedSchedule};
+use crate::Result;
 use crate::execution::{Multiplies, ProductPart, ShardedProduct, follow};
-use crate::selection::{ProductRequest, Selection};
-use crate::{Error, Result};
-use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
+use crate::rank::OnRank;
+use crate::selection::{CachedProduct, CallOptions, ProductRequest, Selection};
+use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::SgemmShape;
-use gemm_runtime::Launched;
+use gemm_runtime::LaunchReport;
 use gemm_runtime::{ByName, Named, Operands, OperandsFor};
 use gemm_runtime::{Sgemm, SgemmTable};
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 /// A call of a kernel or of a table on all ranks, made by [`OnRank::on`].
@@ -66,18 +65,7 @@ pub struct ShardedLaunch {
     /// What was predicted of it, on the machine of the world, in the arithmetic of the kernel.
     pub estimate: Estimate,
     /// The launches of this rank, in order, one for each part of what it has of C.
-    pub launches: Vec<Launched>,
-}
-
-/// Calls on all ranks: a kernel, a table of kernels or a reduction runs on a [`World`](crate::World).
-pub trait OnRank {
-    /// The call, which has not been given operands yet.
-    type Call<'a>
-    where
-        Self: 'a;
-
-    /// A call on all ranks. All ranks make it.
-    fn on<'a>(&'a self, rank: &'a mut Rank) -> Self::Call<'a>;
+    pub launches: Vec<LaunchReport>,
 }
 
 /// A and B are stored as the kernel's `layout` says: of `nt` the transpose of B is dealt out, N x K.
@@ -206,26 +194,17 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         let collective = rank.collective("multiplying");
         let distributions = [a.distribution(), b.distribution(), c.distribution()];
         let said = CallOptions { lies, strategy };
-        let known = match &what {
+        let product = match &what {
             What::Kernel(kernel) => {
                 let line = kernel.spec_line();
-                rank.known_product(&ProductRequest {
-                    line,
-                    is_made_for: false,
-                    distributions,
-                    said,
-                })
+                known(rank, &ProductRequest { line, is_made_for: false, distributions, said })
             }
             What::Table(table) => row(table, rank, distributions, lies).and_then(|line| {
-                rank.known_product(&ProductRequest {
-                    line: &line,
-                    is_made_for: true,
-                    distributions,
-                    said,
-                })
+                let (line, is_made_for) = (line.as_str(), true);
+                known(rank, &ProductRequest { line, is_made_for, distributions, said })
             }),
         };
-        let mut known = collective.telling(known)?;
+        let mut known = collective.telling(product)?;
         let numbers =
             collective.telling(given.give_all(&known.spec.operands()))?.numbers().to_vec();
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).collect();
@@ -236,9 +215,9 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
         };
         let agreed =
             [("the product", product.as_str()), ("what a product is chosen by", &chosen_by)];
-        let is_ready = known.is_loaded && rank.has_staging(&known);
+        let is_ready = known.is_loaded && known.has_staging(&rank.staging, rank.number());
         let all_are_ready = collective.agree_on(&agreed, is_ready)?;
-        let Selection { schedule, chosen, estimate, asks_late } = rank.picked(&mut known)?;
+        let Selection { schedule, chosen, estimate, asks_late } = known.selection(rank.ranks())?;
         let mut work = || -> Result<_> {
             let kernels = Kernels::new(rank, &collective, &known, a, b, c, asks_late)?;
             let is_ready = all_are_ready && !kernels.are_others();
@@ -247,7 +226,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
                 ShardedProduct { schedule: &schedule, transposition: known.transposition, a, b, c };
             follow(rank, &collective, product, &mut parts, is_ready)?;
             let lines = parts.kernels.lines();
-            rank.planes = parts.kernels.into_planes();
+            rank.splits = parts.kernels.into_splits();
             Ok((parts.launches, lines))
         };
         let made = work();
@@ -264,7 +243,7 @@ impl<E: Operands, O: OperandsFor<E>> ShardedCall<'_, E, O> {
 struct ProductParts<'k, E, O> {
     kernels: Kernels<'k, E>,
     given: &'k O,
-    launches: Vec<Launched>,
+    launches: Vec<LaunchReport>,
 }
 
 impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {
@@ -290,9 +269,10 @@ impl<E: Operands, O: OperandsFor<E>> Multiplies for ProductParts<'_, E, O> {
     }
 }
 
-/// Whether the bits of a kernel are those of the same `pitched`.
-pub(crate) fn sums_alike(spec: &SgemmSpec) -> bool {
-    spec.lanes != Lanes::K && spec.partials <= 1 && spec.slices <= 1
+/// What is known of a product: of the one before that was asked for so, or anew.
+fn known(rank: &mut Rank, asked: &ProductRequest<'_>) -> Result<CachedProduct> {
+    let known = rank.products.take(|known| known.is(asked));
+    known.map_or_else(|| CachedProduct::new(asked, &rank.machine, rank.memory), Ok)
 }
 
 /// The line of the row of a table for the product of matrices that are stored so: the same on all ranks, and for all parts.
@@ -306,41 +286,4 @@ fn row<E>(
     let k = if lies.transposes_a() { a.rows } else { a.cols };
     let shape = SgemmShape::from((c.rows, c.cols, k)).layout(lies);
     Ok(table.choice(shape, rank.device())?.line.to_string())
-}
-
-/// A kernel takes matrices as its line says.
-pub(crate) fn check_layout(spec: &SgemmSpec, lies: Option<GemmLayout>) -> Result<()> {
-    match lies.filter(|lies| *lies != spec.layout) {
-        None => Ok(()),
-        Some(lies) => Err(impossible(
-            format!("a product by `{spec}` of matrices that are stored as `{lies}`"),
-            &format!(
-                "its A and B are stored as `{}`: give them so, or take `layout: {lies}` into its line",
-                spec.layout
-            ),
-        )),
-    }
-}
-
-/// A kernel whose sums depend on the extents would give each part other bits than the whole.
-pub(crate) fn check_divided(line: &str, spec: &SgemmSpec) -> Result<()> {
-    match spec.depends_on_size() {
-        None => Ok(()),
-        Some(key) => Err(Error::World(WorldError::Divided { line: line.to_owned(), key })),
-    }
-}
-
-/// What the caller has said of how A and B are stored, and of the way.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CallOptions {
-    pub(crate) lies: Option<GemmLayout>,
-    pub(crate) strategy: Option<Strategy>,
-}
-
-impl fmt::Display for CallOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lies, strategy } = self;
-        lies.map_or(Ok(()), |lies| write!(f, " stored as {lies}"))?;
-        strategy.map_or(Ok(()), |strategy| write!(f, ", {strategy}"))
-    }
 }

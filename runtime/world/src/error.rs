@@ -3,9 +3,11 @@
 use super::{DistributionError, ScheduleFault};
 use cudarc::driver::DriverError;
 use gemm_dsl::error::SpecErrors;
+use gemm_dsl::ir::Elem;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use std::any::Any;
 use std::fmt;
+use std::io;
 use std::time::Duration;
 use thiserror::Error as ThisError;
 
@@ -186,12 +188,12 @@ pub enum WorldError {
         message: String,
     },
     /// A file that is not what it should be.
-    #[error("{path}: {reason}")]
+    #[error("{path}: {fault}")]
     Npy {
         /// The file.
         path: String,
         /// What is wrong with it, and what to do.
-        reason: String,
+        fault: NpyFault,
     },
     /// NCCL was found nowhere.
     #[error(
@@ -348,4 +350,56 @@ pub(crate) fn panicked(rank: usize, panic: &(dyn Any + Send)) -> Error {
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     let message = text.unwrap_or_else(|| "something that is no text".to_owned());
     Error::World(WorldError::Panicked { rank, message })
+}
+
+/// Fault of a `.npy` file, with what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+#[non_exhaustive]
+pub enum NpyFault {
+    /// The system cannot read it.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// It does not start as a `.npy` file does.
+    #[error("it is no .npy file: {0}. Write it with numpy.save")]
+    Format(String),
+    /// Its elements are of another type.
+    #[error(
+        "its elements are of type {found}, but {need} ({descr}) is needed. Convert it: \
+         numpy.save(path, array.astype({descr}))"
+    )]
+    ElementType {
+        /// NumPy's name of the type.
+        found: String,
+        /// NumPy's name of the type that is needed.
+        need: &'static str,
+        /// NumPy's descriptor of that type.
+        descr: &'static str,
+    },
+    /// NumPy has no such elements.
+    #[error("there are no files of {0}")]
+    Untyped(Elem),
+    /// It ends before its data does.
+    #[error("it is truncated: it ends before its data does")]
+    Truncated,
+    /// The array has more than two dimensions.
+    #[error("it has {has} dimensions, but a matrix has 2")]
+    Dimensions {
+        /// Number of its dimensions.
+        has: usize,
+    },
+    /// It is column-major, so that a rank's rows cannot be read by themselves.
+    #[error(
+        "it lies column by column: write it with numpy.save(path, numpy.ascontiguousarray(array))"
+    )]
+    ByColumn,
+}
+
+impl From<io::Error> for NpyFault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Truncated,
+            io::ErrorKind::InvalidData => Self::Format(error.to_string()),
+            _ => Self::Unreadable(error.to_string()),
+        }
+    }
 }

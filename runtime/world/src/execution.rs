@@ -1,7 +1,7 @@
 //! Follows the steps of a schedule on the device of a rank: exchanges by a carrier, products by whatever computes one.
 
-use super::rank::CollectiveContext;
 use super::{Block, Exchange, Factor, Move, Place, Rank, Sharded, Step, VerifiedSchedule};
+use crate::collective::CollectiveContext;
 use crate::staging::{StagingBuffers, area, area_of, part};
 use crate::transport::{
     ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
@@ -10,7 +10,7 @@ use crate::transposition::Transposition;
 use crate::{Error, Result};
 use gemm_runtime::Buffer;
 use gemm_runtime::internal::Areas;
-use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::Backend;
 use gemm_runtime::internal::On;
 use gemm_runtime::{MatrixMut, MatrixRef};
 use std::collections::{HashMap, HashSet};
@@ -116,11 +116,7 @@ struct StagedBlocks<'r> {
 }
 
 impl TransportWork for RankExecution<'_> {
-    fn run<B: Keeps + Areas>(
-        mut self,
-        on: On<'_, B>,
-        transport: &mut dyn Transport<B>,
-    ) -> Result<()> {
+    fn run<B: Areas>(mut self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let schedule = self.product.schedule;
         let shards = [(Factor::A, self.product.a), (Factor::B, self.product.b)];
         let own = shards.into_iter().map(|(factor, shard)| own(factor, shard));
@@ -166,11 +162,7 @@ impl TransportWork for RankExecution<'_> {
 
 impl RankExecution<'_> {
     /// Asks all ranks what is to be asked before any of them multiplies.
-    fn ask<B: Keeps + Areas>(
-        &mut self,
-        backend: &B,
-        transport: &mut dyn Transport<B>,
-    ) -> Result<()> {
+    fn ask<B: Areas>(&mut self, backend: &B, transport: &mut dyn Transport<B>) -> Result<()> {
         if !self.multiplies.asks() {
             return Ok(());
         }
@@ -219,7 +211,7 @@ impl RankExecution<'_> {
     }
 
     /// What a move is to this rank, one of those of an exchange.
-    fn transfer<B: Keeps>(&self, own: &OwnBlock<B>, of: &Move) -> Result<Transfer<B>> {
+    fn transfer<B: Backend>(&self, own: &OwnBlock<B>, of: &Move) -> Result<Transfer<B>> {
         let transposition = |block: &Block| self.product.transposition.block(own.factor, block);
         let from = || part(&own.area, &own.block, &transposition(&of.block));
         if of.to != self.number {
@@ -289,7 +281,7 @@ impl StagedBlocks<'_> {
 }
 
 /// What the rank has of a matrix.
-fn own<B: Keeps>(factor: Factor, shard: &Sharded) -> Result<OwnBlock<B>> {
+fn own<B: Backend>(factor: Factor, shard: &Sharded) -> Result<OwnBlock<B>> {
     let matrix = shard.matrix();
     let area = area_of(matrix.buffer(), matrix.rows(), matrix.cols(), matrix.pitch())?;
     Ok(OwnBlock { factor, block: shard.block().clone(), area })

@@ -1,7 +1,7 @@
 //! Looks on while ranks work: streams of GPUs wait for what comes of others, and no call that waits for such a stream comes
 //! back where a rank is lost, or where NCCL fails. So a thread beside them waits for that, and has NCCL give up.
 
-use super::run::End;
+use super::rank::End;
 use std::io;
 use std::thread::Scope;
 

@@ -1,22 +1,21 @@
 //! Which kernel multiplies the parts of a product, and what it is given.
 
-use super::call::sums_alike;
-use super::rank::CollectiveContext;
-use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use super::{Block, Factor, Rank, Sharded};
+use crate::collective::CollectiveContext;
 use crate::execution::ProductPart;
-use crate::selection::CachedProduct;
+use crate::selection::{CachedProduct, sums_alike};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
-use gemm_runtime::Launched;
+use gemm_runtime::LaunchReport;
 use gemm_runtime::MatrixRef;
-use gemm_runtime::PreparedMatrix;
 use gemm_runtime::Sgemm;
-use gemm_runtime::internal::Planes;
-use gemm_runtime::internal::Preparing;
+use gemm_runtime::SplitMatrix;
+use gemm_runtime::internal::PendingSplit;
+use gemm_runtime::internal::SplitBuffers;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::operand::Input;
-use gemm_runtime::internal::with_planes;
+use gemm_runtime::internal::with_splits;
 use gemm_runtime::internal::{Beside, arrays, operands as sealed};
 use gemm_runtime::{Operands, OperandsFor};
 use std::borrow::Cow;
@@ -32,26 +31,26 @@ pub(crate) struct Kernels<'k, E> {
     made: Option<&'k [String; 2]>,
     /// Whether it is made for matrices however they lie, as those of tables are.
     is_made_for: bool,
-    /// What planes are to be made of before all ranks are asked whether theirs hold all numbers: what this rank has of A, turned,
+    /// What splits are to be made of before all ranks are asked whether theirs hold all numbers: what this rank has of A, turned,
     /// and of B.
     own: Option<[SplitSource<'k>; 2]>,
-    /// The planes of these, where tensor cores multiply them.
-    planes: [Option<PreparedMatrix<'k>>; 2],
+    /// The splits of these, where tensor cores multiply them.
+    splits: [Option<SplitMatrix<'k>>; 2],
     /// For parts that lie as whole matrices do, and for those between whose rows something lies: none before it is known
-    /// whether all numbers are in planes.
+    /// whether all numbers are in splits.
     kernels: Option<[Sgemm<E>; 2]>,
-    /// Whether they are others than those of the spec, as planes do not hold all numbers.
+    /// Whether they are others than those of the spec, as splits do not hold all numbers.
     are_others: bool,
     /// The extents of what it has of C.
     c: [usize; 2],
 }
 
-/// What planes are made of.
+/// What splits are made of.
 struct SplitSource<'k> {
     /// None of no elements.
     view: Option<MatrixRef<'k>>,
     /// Planes of the product before, for the memory that they take.
-    spare: Option<Arc<Planes>>,
+    spare: Option<Arc<SplitBuffers>>,
 }
 
 impl<'k, E: Operands> Kernels<'k, E> {
@@ -75,7 +74,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             made: kernels.as_ref(),
             is_made_for: *is_made_for,
             own: None,
-            planes: [None, None],
+            splits: [None, None],
             kernels: None,
             are_others: false,
             c: [c.block().rows.len(), c.block().cols.len()],
@@ -83,8 +82,9 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if !spec.loses_as_a_whole() {
             all.make()?;
         } else if !late {
-            let (of_a, of_b) = (transposition.part(Factor::A, a), transposition.part(Factor::B, b));
-            let [spare_a, spare_b] = mem::take(&mut rank.planes);
+            let of_a = transposition.view(Factor::A, a.view());
+            let of_b = transposition.view(Factor::B, b.view());
+            let [spare_a, spare_b] = mem::take(&mut rank.splits);
             let own = |of: &Sharded, view, spare| SplitSource {
                 view: (!of.block().is_empty()).then_some(view),
                 spare,
@@ -102,26 +102,27 @@ impl<'k, E: Operands> Kernels<'k, E> {
         self.own.is_some()
     }
 
-    /// Asks whether some rank has a number that its planes do not hold: then all sums are made in `f32`.
+    /// Asks whether some rank has a number that its splits do not hold: then all sums are made in `f32`.
     pub(crate) fn ask(&mut self) -> Result<()> {
         if let Some(own) = self.own.take() {
             let begin =
-                |SplitSource { view, spare }| -> gemm_runtime::Result<Option<Preparing<'k>>> {
-                    let begin = |view| self.device.begin_planes(self.spec.arith, &view, spare);
+                |SplitSource { view, spare }| -> gemm_runtime::Result<Option<PendingSplit<'k>>> {
+                    let begin = |view| self.device.begin_splits(self.spec.arith, &view, spare);
                     view.map(begin).transpose()
                 };
             let [a, b] = own.map(begin);
             let (a, b) = (a?, b?);
             // Both are on their way before either is waited for.
-            let done = |of: Option<Preparing<'k>>| of.map(|of| of.done(&self.device)).transpose();
-            self.planes = [done(a)?, done(b)?];
+            let done =
+                |of: Option<PendingSplit<'k>>| of.map(|of| of.done(&self.device)).transpose();
+            self.splits = [done(a)?, done(b)?];
         }
-        self.ask_of(self.planes.iter().flatten().any(|planes| !planes.is_whole()))
+        self.ask_of(self.splits.iter().flatten().any(|splits| !splits.is_whole()))
     }
 
-    /// The planes, for the memory that they take: the next product of these extents makes its own there.
-    pub(crate) fn into_planes(self) -> [Option<Arc<Planes>>; 2] {
-        self.planes.map(|planes| planes.and_then(PreparedMatrix::into_planes))
+    /// The splits, for the memory that they take: the next product of these extents makes its own there.
+    pub(crate) fn into_splits(self) -> [Option<Arc<SplitBuffers>>; 2] {
+        self.splits.map(|splits| splits.and_then(SplitMatrix::into_splits))
     }
 
     /// The same, where this rank knows of its own.
@@ -130,7 +131,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             self.spec = Cow::Owned(self.spec.in_f32());
             self.made = None;
             self.are_others = true;
-            self.planes = [None, None];
+            self.splits = [None, None];
         }
         self.make()
     }
@@ -182,8 +183,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if let Some(kernels) = &self.kernels {
             let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
             let (of_a, of_b) = self.planes_of(part.is_own);
-            let planes = [of_a.as_ref().and_then(|a| a.planes(0)), of_b.and_then(|b| b.planes(1))];
-            used.push(with_planes(program, planes)?.0);
+            let splits = [of_a.as_ref().and_then(|a| a.splits(0)), of_b.and_then(|b| b.splits(1))];
+            used.push(with_splits(program, splits)?.0);
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {
                 let by_column = shape.lies_in_columns();
@@ -193,13 +194,13 @@ impl<'k, E: Operands> Kernels<'k, E> {
         Ok(used.iter().try_for_each(|program| load(&self.device, program))?)
     }
 
-    /// The planes that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.
+    /// The splits that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.
     fn planes_of(
         &self,
         [all_of_a, all_of_b]: [bool; 2],
-    ) -> (Option<PreparedMatrix<'_>>, Option<&PreparedMatrix<'k>>) {
-        let [of_a, of_b] = &self.planes;
-        let of_a = of_a.as_ref().filter(|_| all_of_a).map(PreparedMatrix::t);
+    ) -> (Option<SplitMatrix<'_>>, Option<&SplitMatrix<'k>>) {
+        let [of_a, of_b] = &self.splits;
+        let of_a = of_a.as_ref().filter(|_| all_of_a).map(SplitMatrix::t);
         (of_a, of_b.as_ref().filter(|_| all_of_b))
     }
 
@@ -208,7 +209,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         &mut self,
         part: ProductPart<'_>,
         given: &O,
-    ) -> Result<Launched> {
+    ) -> Result<LaunchReport> {
         let is_padded = part.is_padded();
         let ProductPart { a, b, mut c, of_c, is_own } = part;
         if self.kernels.is_none() {
@@ -236,22 +237,6 @@ impl<'k, E: Operands> Kernels<'k, E> {
     }
 }
 
-/// Whether it is known only of whole rows of A and columns of B if planes hold their numbers, and some rank has parts of them:
-/// each then has to be asked when it has all that it needs.
-pub(crate) fn asks_late(
-    spec: &SgemmSpec,
-    distributions: &Distributions,
-    ranks: usize,
-) -> Result<bool, WorldError> {
-    if !(spec.loses_as_a_whole() && spec.arith.is_scaled()) {
-        return Ok(false);
-    }
-    let Distributions { a, b, .. } = distributions;
-    let cuts_row = |block: &Block| !block.is_empty() && block.cols.len() < a.cols;
-    let cuts_column = |block: &Block| !block.is_empty() && block.rows.len() < b.rows;
-    Ok(a.shards(ranks)?.iter().any(cuts_row) || b.shards(ranks)?.iter().any(cuts_column))
-}
-
 /// What is given beside the matrices, cut to a part of what a rank has of C.
 struct OperandSlice<'o, O> {
     given: &'o O,
@@ -267,7 +252,7 @@ impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;
-        for (operand, (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
+        for ((operand, _), (elements, shape)) in arrays(operands).zip(beside.arrays_mut()) {
             let wrong = |has: usize, need: String| {
                 let (argument, has) = (operand.name.to_string(), has as u64);
                 gemm_runtime::Error::WrongExtent { argument, has, need }

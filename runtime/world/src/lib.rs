@@ -42,6 +42,7 @@
 mod call;
 mod channel;
 mod codec;
+mod collective;
 mod consensus;
 mod error;
 mod execution;
@@ -59,6 +60,7 @@ pub mod plan;
 mod rank;
 mod recent;
 mod reduce;
+mod reduction_plan;
 mod run;
 mod selection;
 mod sharded;
@@ -70,15 +72,17 @@ mod tests;
 mod transport;
 mod transposition;
 
-pub use call::{OnRank, ShardedCall, ShardedLaunch};
-pub use error::{Error, LossReason, Result, WorldError};
+pub use call::{ShardedCall, ShardedLaunch};
+pub use error::{Error, LossReason, NpyFault, Result, WorldError};
 pub use mailbox::{Delivery, Fault, FaultKind};
+#[cfg(feature = "npy")]
+pub use npy::NpyFile;
 pub use plan::{
     Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
     Hosts, Link, Machine, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
     Splits, Step, Strategy, Tile, VerifiedSchedule,
 };
-pub use rank::Rank;
+pub use rank::{OnRank, Rank};
 pub use reduce::{ShardedFor, ShardedReduce};
 pub use run::World;
 pub use sharded::Sharded;

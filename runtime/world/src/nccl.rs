@@ -36,10 +36,10 @@ mod functions;
 mod library;
 mod memory;
 
-pub use abort::abort_all;
-pub use communicator::{Communicator, KeepGoing};
+pub use communicator::{Communicator, KeepGoing, abort_all};
+pub use config::OLDEST;
 pub use exchange::NcclTransfer;
-pub use library::{Library, OLDEST};
+pub use library::Library;
 pub use memory::Memory;
 
 use crate::WorldError;

@@ -1,13 +1,147 @@
 //! Matrices from NumPy's `.npy` files, of which each rank reads its own part.
 
-use super::{Block, Distribution, Rank, Sharded, Split, WorldError};
+use super::{Block, Distribution, NpyFault, Rank, Sharded, Split, WorldError};
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
-use gemm_sim::{Element, from_bytes};
+use gemm_dsl::target::element::{Element, from_bytes};
 use npyz::{NpyHeader, Order};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::marker::PhantomData;
 use std::path::Path;
+
+/// First bytes of every `.npy` file.
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// Element types of files, with their descriptors and names in NumPy.
+const TYPES: [(Elem, &str, &str); 9] = [
+    (Elem::F64, "'<f8'", "float64"),
+    (Elem::F32, "'<f4'", "float32"),
+    (Elem::F16, "'<f2'", "float16"),
+    (Elem::I64, "'<i8'", "int64"),
+    (Elem::U64, "'<u8'", "uint64"),
+    (Elem::I32, "'<i4'", "int32"),
+    (Elem::U32, "'<u4'", "uint32"),
+    (Elem::I8, "'|i1'", "int8"),
+    (Elem::U8, "'|u1'", "uint8"),
+];
+
+/// Open `.npy` file with elements of type `T`, whose data is read block by block.
+#[derive(Debug)]
+pub struct NpyFile<T> {
+    file: File,
+    shape: Vec<usize>,
+    is_by_column: bool,
+    /// Position of the first element.
+    start: u64,
+    trailing: u64,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> NpyFile<T> {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// [`NpyFault`]: the file cannot be read, is no `.npy` file, has elements of another type or more than two dimensions,
+    /// or ends too early.
+    pub fn open(path: &Path) -> Result<Self, NpyFault> {
+        let mut file = File::open(path)?;
+        let mut magic = Vec::new();
+        (&mut file).take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        // A file that ends early is one only if it starts like one.
+        if !MAGIC.starts_with(&magic) {
+            return Err(NpyFault::Format("it does not start as one does".to_owned()));
+        }
+        file.rewind()?;
+        let header = NpyHeader::from_reader(&mut file)?;
+        check_type(&header.dtype().descr(), T::ELEM)?;
+        let has = header.shape().len();
+        if has > 2 {
+            return Err(NpyFault::Dimensions { has });
+        }
+        let start = file.stream_position()?;
+        let data = file.metadata()?.len().saturating_sub(start);
+        let need = header
+            .shape()
+            .iter()
+            .try_fold(u64::from(T::ELEM.size()), |all, extent| all.checked_mul(*extent));
+        // A header says what it likes: nothing is allocated for more than the file has.
+        let trailing = need.and_then(|need| data.checked_sub(need)).ok_or(NpyFault::Truncated)?;
+        let extent = |extent: &u64| usize::try_from(*extent).map_err(|_| NpyFault::Truncated);
+        let shape = header.shape().iter().map(extent).collect::<Result<Vec<usize>, _>>()?;
+        // One row or one column lies alike either way.
+        let is_matrix = matches!(shape[..], [rows, cols] if rows > 1 && cols > 1);
+        let is_by_column = header.order() == Order::Fortran && is_matrix;
+        Ok(Self { file, shape, is_by_column, start, trailing, element: PhantomData })
+    }
+
+    /// Extents of the array, at most two.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Rows and columns as they are stored, row by row: those of the transpose in a column-major file. An array of one
+    /// dimension is a row.
+    pub fn stored(&self) -> [usize; 2] {
+        match self.shape[..] {
+            [] => [1, 1],
+            [cols] => [1, cols],
+            [rows, cols, ..] if self.is_by_column => [cols, rows],
+            [rows, cols, ..] => [rows, cols],
+        }
+    }
+
+    /// Whether a matrix is stored column by column.
+    pub fn is_by_column(&self) -> bool {
+        self.is_by_column
+    }
+
+    /// Number of bytes after the data.
+    pub fn trailing(&self) -> u64 {
+        self.trailing
+    }
+
+    /// Reads a block of the matrix as it is [stored](Self::stored), row after row.
+    ///
+    /// # Errors
+    /// [`NpyFault::Unreadable`], and [`NpyFault::Truncated`] for a block beyond the matrix.
+    pub fn read(&mut self, block: &Block) -> Result<Vec<T>, NpyFault> {
+        let [rows, cols] = self.stored();
+        if block.rows.end > rows || block.cols.end > cols {
+            return Err(NpyFault::Truncated);
+        }
+        if block.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The file has all elements, so that no number of bytes overflows.
+        let size = T::ELEM.size() as usize;
+        let (line, len) = (block.cols.len() * size, block.len() * size);
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        bytes.resize(len, 0);
+        for (row, bytes) in block.rows.clone().zip(bytes.chunks_exact_mut(line)) {
+            let at = (row * cols + block.cols.start) as u64 * size as u64;
+            self.file.seek(SeekFrom::Start(self.start + at))?;
+            self.file.read_exact(bytes)?;
+        }
+        from_bytes(&bytes).ok_or(NpyFault::Truncated)
+    }
+}
+
+/// Checks that the elements of a file are of this type.
+fn check_type(found: &str, elem: Elem) -> Result<(), NpyFault> {
+    let Some((_, descr, need)) = TYPES.iter().find(|(of, ..)| *of == elem) else {
+        return Err(NpyFault::Untyped(elem));
+    };
+    if found == *descr {
+        return Ok(());
+    }
+    let kind =
+        |descr: &str| descr.trim_matches('\'').trim_start_matches(['<', '>', '|', '=']).to_owned();
+    let known = TYPES.iter().find(|(_, descr, _)| kind(descr) == kind(found));
+    let found = known.map_or(found.to_owned(), |(.., name)| format!("{name} ({found})"));
+    Err(NpyFault::ElementType { found, need, descr })
+}
 
 impl Rank {
     /// This rank's part of the matrix in a `.npy` file, of which it reads no more than that; an array of one dimension is a
@@ -37,95 +171,13 @@ impl Rank {
     /// [`WorldError::Npy`] for a file that cannot be read, is none of these, has elements of another type, lies column by
     /// column, has more than two dimensions, or ends too early; and those of [`Rank::load`].
     pub fn load_npy<T: Element>(&self, path: &Path, split: Split) -> Result<Sharded<T>> {
-        let wrong = |reason: String| {
-            Error::World(WorldError::Npy { path: path.display().to_string(), reason })
-        };
-        let unread = |error: io::Error| wrong(error.to_string());
-        let mut file = File::open(path).map_err(unread)?;
-        let header = NpyHeader::from_reader(&mut file).map_err(unread)?;
-        let start = file.stream_position().map_err(unread)?;
-        let Some(expected) = descr(T::ELEM) else {
-            return Err(wrong(format!("there are no files of {}", T::ELEM)));
-        };
-        let found = header.dtype().descr();
-        if found != expected {
-            return Err(wrong(format!(
-                "its elements are {found}, but {expected}, those of {}, are needed: convert it with \
-                 numpy's `astype`",
-                T::ELEM
-            )));
+        let wrong =
+            |fault| Error::World(WorldError::Npy { path: path.display().to_string(), fault });
+        let mut file = NpyFile::open(path).map_err(wrong)?;
+        let [rows, cols] = file.stored();
+        if file.is_by_column() {
+            return Err(wrong(NpyFault::ByColumn));
         }
-        let extent = |extent: u64| {
-            usize::try_from(extent)
-                .map_err(|_| wrong(format!("an extent of {extent} is too large")))
-        };
-        let (rows, cols) = match header.shape() {
-            [] => (1, 1),
-            [cols] => (1, extent(*cols)?),
-            [rows, cols] => (extent(*rows)?, extent(*cols)?),
-            more => {
-                let has = more.len();
-                return Err(wrong(format!("it has {has} dimensions, but a matrix has 2")));
-            }
-        };
-        if header.order() == Order::Fortran && rows > 1 && cols > 1 {
-            let remedy = "write it with numpy.save(path, numpy.ascontiguousarray(array))";
-            return Err(wrong(format!("it lies column by column: {remedy}")));
-        }
-        let distribution = Distribution { rows, cols, split };
-        self.load(&distribution, |block| {
-            let read = read(&mut file, start, cols, block, T::ELEM.size() as usize);
-            let bytes = read.map_err(|error| match error.kind() {
-                io::ErrorKind::UnexpectedEof => wrong("it ends before its data does".to_owned()),
-                _ => unread(error),
-            })?;
-            let elements = from_bytes(&bytes);
-            elements.ok_or_else(|| Error::internal("elements were cut in two".to_owned()))
-        })
+        self.load(&Distribution { rows, cols, split }, |block| file.read(block).map_err(wrong))
     }
-}
-
-/// The bytes of a block of a matrix whose rows begin at `start`, one behind the other.
-fn read(
-    file: &mut File,
-    start: u64,
-    cols: usize,
-    block: &Block,
-    size: usize,
-) -> io::Result<Vec<u8>> {
-    let too_large = || io::Error::new(io::ErrorKind::UnexpectedEof, "beyond all files");
-    let line = block.cols.len().checked_mul(size).ok_or_else(too_large)?;
-    let len = line.checked_mul(block.rows.len()).ok_or_else(too_large)?;
-    // A header says what it likes; nothing is allocated for more than there is.
-    if len as u64 > file.metadata()?.len().saturating_sub(start) {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    bytes.resize(len, 0);
-    for (row, bytes) in block.rows.clone().zip(bytes.chunks_exact_mut(line.max(1))) {
-        let at = (row as u64).checked_mul(cols as u64);
-        let at =
-            at.and_then(|at| at.checked_add(block.cols.start as u64)?.checked_mul(size as u64));
-        let at = at.and_then(|at| at.checked_add(start)).ok_or_else(too_large)?;
-        file.seek(SeekFrom::Start(at))?;
-        file.read_exact(bytes)?;
-    }
-    Ok(bytes)
-}
-
-/// What NumPy calls elements, those of this machine's order of bytes.
-fn descr(elem: Elem) -> Option<&'static str> {
-    Some(match elem {
-        Elem::F64 => "'<f8'",
-        Elem::F32 => "'<f4'",
-        Elem::F16 => "'<f2'",
-        Elem::I64 => "'<i8'",
-        Elem::U64 => "'<u8'",
-        Elem::I32 => "'<i4'",
-        Elem::U32 => "'<u4'",
-        Elem::I8 => "'|i1'",
-        Elem::U8 => "'|u1'",
-        _ => return None,
-    })
 }

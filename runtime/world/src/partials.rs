@@ -1,25 +1,23 @@
 //! What ranks leave of the runs that they have folded, and how it comes to those who make results of it.
 
-use super::rank::CollectiveContext;
-use super::{Block, Factor, Rank};
+use super::{Block, Factor};
+use crate::collective::CollectiveContext;
 use crate::staging::{area, part};
 use crate::transport::{
-    ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
+    ExchangeStart, Links, OwnBlock, Transfer, Transport, TransportWork, with_transport,
 };
 use crate::{Error, Result};
 use gemm_dsl::ir::Elem;
-use gemm_dsl::spec::ReduceSpec;
+use gemm_dsl::target::element::Element;
 use gemm_runtime::Buffer;
 use gemm_runtime::Device;
 use gemm_runtime::internal as operand;
 use gemm_runtime::internal::Areas;
 use gemm_runtime::internal::Gpu;
-use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::LocatedOperand;
 use gemm_runtime::internal::On;
-use gemm_runtime::internal::Resolved;
 use gemm_runtime::internal::Simulator;
 use gemm_runtime::internal::{AnyInput, AnyOutput, Readable, Writable};
-use gemm_sim::Element;
 
 /// Partials of one part of a fold, whatever their elements are.
 pub(crate) trait Partials {
@@ -32,7 +30,8 @@ pub(crate) trait Partials {
     /// Brings to each rank what it needs of what each has, in a call of its own, and launches `then` what needs it.
     fn exchange(
         &self,
-        rank: &Rank,
+        device: &Device,
+        links: &Links,
         collective: &CollectiveContext,
         blocks: [&[Block]; 2],
         then: &mut dyn FnMut() -> Result<()>,
@@ -77,11 +76,6 @@ impl PartialBuffers {
     }
 }
 
-/// The elements of the partials of a spec, part by part.
-pub(crate) fn elems(spec: &ReduceSpec) -> Result<Vec<Elem>> {
-    Ok(spec.partials()?.into_iter().map(|(_, elem)| elem).collect())
-}
-
 /// So many partials of a rank's own runs, and room for so many.
 fn partials(
     device: &Device,
@@ -119,14 +113,15 @@ impl<T: Element> Partials for PartialsOf<T> {
 
     fn exchange(
         &self,
-        rank: &Rank,
+        device: &Device,
+        links: &Links,
         collective: &CollectiveContext,
         [has, needed]: [&[Block]; 2],
         then: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        let device = &rank.device;
-        let step = PartialsExchange { partials: self, own: rank.number(), has, needed, then };
-        with_transport::<T>(device, &rank.links, collective, step)
+        let own = collective.number();
+        let step = PartialsExchange { partials: self, own, has, needed, then };
+        with_transport::<T>(device, links, collective, step)
     }
 }
 
@@ -140,7 +135,7 @@ struct PartialsExchange<'s, T: Element> {
 }
 
 impl<T: Element> TransportWork for PartialsExchange<'_, T> {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
+    fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let Self { partials, own, has, needed, then } = self;
         let factor = Factor::A;
         let from = area::<B>(&partials.own, &has[own])?;
@@ -179,7 +174,7 @@ impl<T: Element> Readable for PartialsOf<T> {
         &'a self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
         operand::read(on, &self.all, argument)
     }
 
@@ -187,7 +182,7 @@ impl<T: Element> Readable for PartialsOf<T> {
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
         operand::read(on, &self.all, argument)
     }
 }
@@ -197,7 +192,7 @@ impl<T: Element> Writable for PartialsOf<T> {
         &'a mut self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
         operand::write(on, &mut self.own, argument)
     }
 
@@ -205,7 +200,7 @@ impl<T: Element> Writable for PartialsOf<T> {
         &'a mut self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
         operand::write(on, &mut self.own, argument)
     }
 }

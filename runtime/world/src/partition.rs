@@ -5,8 +5,8 @@ use super::{Block, Distribution, WorldError};
 use crate::{Error, Result};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::internal::Gpu;
+use gemm_runtime::internal::LocatedOperand;
 use gemm_runtime::internal::On;
-use gemm_runtime::internal::Resolved;
 use gemm_runtime::internal::Simulator;
 use gemm_runtime::internal::{AnyInput, Readable};
 use gemm_runtime::internal::{Batch, Shape};
@@ -260,7 +260,7 @@ impl Readable for MatrixInput<'_> {
         &'a self,
         on: On<'a, Gpu>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Gpu>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Gpu>> {
         let mut found = self.of.0.on_gpu(on, argument)?;
         found.shape = found.shape.map(|shape| self.shape(shape));
         Ok(found)
@@ -270,7 +270,7 @@ impl Readable for MatrixInput<'_> {
         &'a self,
         on: On<'a, Simulator>,
         argument: &str,
-    ) -> gemm_runtime::Result<Resolved<'a, Simulator>> {
+    ) -> gemm_runtime::Result<LocatedOperand<'a, Simulator>> {
         let mut found = self.of.0.on_simulator(on, argument)?;
         found.shape = found.shape.map(|shape| self.shape(shape));
         Ok(found)

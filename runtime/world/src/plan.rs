@@ -28,22 +28,24 @@ mod check;
 mod choose;
 mod distribution;
 mod estimate;
+mod factor;
+mod fault;
 mod machine;
 mod roles;
 mod schedule;
+mod strategy;
 #[cfg(test)]
 mod tests;
 mod verified;
 mod work;
 
 pub use block::Block;
-pub use build::Strategy;
-pub use check::ScheduleFault;
 pub use choose::ScheduleChoice;
 pub use distribution::{Cut, Distribution, DistributionError, Split};
 pub use estimate::Estimate;
+pub use factor::Factor;
+pub use fault::ScheduleFault;
 pub use machine::{Gpu, Hosts, Link, Machine, Rate, Splits, Tile};
-pub use schedule::{
-    Distributions, Exchange, Factor, Move, Place, Schedule, Size, StagingBuffer, Step,
-};
+pub use schedule::{Distributions, Exchange, Move, Place, Schedule, Size, StagingBuffer, Step};
+pub use strategy::Strategy;
 pub use verified::{Shards, VerifiedSchedule};

@@ -1,22 +1,21 @@
 //! Reductions of matrices that are dealt out.
 
-use super::call::OnRank;
-use super::error::impossible;
-use super::partials::{PartialBuffers, elems};
-use super::rank::CollectiveContext;
-use super::{Block, Distribution, Rank, Sharded};
+use super::partials::PartialBuffers;
+use super::{Distribution, Rank, Sharded};
 use crate::channel::held;
-use crate::partition::{MatrixInput, Partition, partition};
+use crate::collective::CollectiveContext;
+use crate::partition::MatrixInput;
+use crate::rank::OnRank;
+use crate::reduction_plan::{CachedReduction, PartialsPlan, ReductionPlan};
 use crate::{Error, Result};
-use gemm_dsl::ir::Elem;
+use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
+use gemm_dsl::target::element::Element;
 use gemm_runtime::ReduceKernel;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{AnyInput, AnyOutput};
-use gemm_runtime::internal::{Given, fold, fold_partials, fold_shard, reduce as sealed};
+use gemm_runtime::internal::{ReduceArrays, fold, fold_partials, fold_shard, reduce as sealed};
 use gemm_runtime::{Elements, InputsFor, ResultsFor};
-use gemm_sim::Element;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// What may be given for the inputs `T` of a reduction on all ranks: a reference to a [`Sharded`], or a tuple of two to four
@@ -215,93 +214,6 @@ impl<T, R> ShardedReduce<'_, T, R> {
     }
 }
 
-/// What is known of a reduction that was asked for.
-pub(crate) struct CachedReduction {
-    line: String,
-    distributions: Vec<Distribution>,
-    extents: Option<[usize; 3]>,
-    spec: ReduceSpec,
-    /// What all ranks have to have alike.
-    text: String,
-    /// Once all ranks have agreed on it.
-    cut: Option<ReductionPlan>,
-    /// Whether all that this rank launches for it is loaded.
-    is_loaded: bool,
-}
-
-/// Who has what of a reduction.
-struct ReductionPlan {
-    partition: Partition,
-    /// Which partials each rank makes, and which each needs, where ranks have parts of what becomes one result.
-    partials: Option<PartialsPlan>,
-}
-
-struct PartialsPlan {
-    elems: Vec<Elem>,
-    has: Vec<Block>,
-    needed: Vec<Block>,
-}
-
-impl CachedReduction {
-    fn is(&self, line: &str, distributions: &[&Distribution], extents: Option<[usize; 3]>) -> bool {
-        (self.line.as_str(), self.extents) == (line, extents)
-            && self.distributions.iter().eq(distributions.iter().copied())
-    }
-
-    fn parse(
-        line: &str,
-        distributions: &[&Distribution],
-        extents: Option<[usize; 3]>,
-    ) -> Result<Self> {
-        let said: Vec<String> = distributions.iter().map(ToString::to_string).collect();
-        let of = extents.map(|[outer, middle, inner]| format!(", of {outer}x{middle}x{inner}"));
-        Ok(Self {
-            line: line.to_owned(),
-            distributions: distributions.iter().copied().cloned().collect(),
-            extents,
-            spec: line.parse()?,
-            text: format!("`{line}` of {}{}", said.join(", "), of.unwrap_or_default()),
-            cut: None,
-            is_loaded: false,
-        })
-    }
-
-    /// Who has what of it, now that all ranks have agreed on it.
-    fn agreed(&mut self, ranks: usize) -> Result<&ReductionPlan> {
-        if let Some(cut) = self.cut.take() {
-            return Ok(self.cut.insert(cut));
-        }
-        let Self { line, distributions, extents, spec, .. } = &*self;
-        let Some((distribution, others)) = distributions.split_first() else {
-            return Err(Error::internal("a reduction has an input".to_owned()));
-        };
-        if let Some(other) = others.iter().find(|other| *other != distribution) {
-            return Err(impossible(
-                format!("inputs dealt out as {distribution} and as {other}"),
-                "all inputs of a reduction are dealt out alike",
-            ));
-        }
-        let partition = partition(spec, distribution, *extents, ranks)?;
-        let mut partials = None;
-        if !partition.are_whole() {
-            partition.check(line, spec)?;
-            let runs = |range: &Range<usize>| {
-                let run = |at: usize| spec.runs(at as u64).unwrap_or_default() as usize;
-                run(range.start)..run(range.end)
-            };
-            let all_runs = runs(&(0..partition.total));
-            let has = partition.of_ranks.iter().map(|of| of.partials(spec.over, runs(&of.folded)));
-            let needed = partition.of_ranks.iter().map(|of| match of.is_idle() {
-                true => Block::new(0..0, 0..0),
-                false => of.partials(spec.over, all_runs.clone()),
-            });
-            let (has, needed) = (has.collect(), needed.collect());
-            partials = Some(PartialsPlan { elems: elems(spec)?, has, needed });
-        }
-        Ok(self.cut.insert(ReductionPlan { partition, partials }))
-    }
-}
-
 impl ReductionPlan {
     /// Folds what this rank has all of.
     fn whole<T, R>(
@@ -317,7 +229,11 @@ impl ReductionPlan {
         let device = rank.device();
         let parts = self.parts(given);
         let inputs = &arrays(&parts, given);
-        fold(device, &kernel.prepare(device)?, Given { inputs, segments: None, outputs: results })?;
+        fold(
+            device,
+            &kernel.prepare(device)?,
+            ReduceArrays { inputs, segments: None, outputs: results },
+        )?;
         Ok(())
     }
 
@@ -370,7 +286,8 @@ impl ReductionPlan {
             rank.links.all_ready(collective)?;
         }
         let (own, total) = (&self.partition.of_ranks[rank.number()], self.partition.total as u64);
-        let extents = (own.outer.len() as u64, total, own.inner.len() as u64);
+        let (outer, inner) = (own.outer.len() as u64, own.inner.len() as u64);
+        let extents = [(Extent::OUTER, outer), (Extent::LENGTH, total), (Extent::INNER, inner)];
         for (nth, part) in partials.parts().enumerate() {
             let collective = rank.collective("gathering partials");
             let is_last = nth + 1 == elems.len();
@@ -381,7 +298,7 @@ impl ReductionPlan {
                 }
                 Ok(())
             };
-            part.exchange(rank, &collective, [has, needed], &mut then)?;
+            part.exchange(&device, &rank.links, &collective, [has, needed], &mut then)?;
         }
         rank.partials = Some(partials);
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::error::{impossible, numbered, panicked};
 use super::mailbox::{Delivery, Fault, mailboxes};
-use super::rank::Rank;
+use super::rank::{End, Rank};
 use super::tcp::{Fact, Hello, Job, Limits, meet};
 use super::{Hosts, LossReason, Machine, WorldError};
 use crate::channel::{Channel, RankLoss};
@@ -43,13 +43,6 @@ pub struct World {
     timeout: Duration,
     machine: Option<Machine>,
     memory: Option<u64>,
-}
-
-/// A rank of this process.
-pub(crate) struct End {
-    device: Device,
-    pub(crate) channel: Arc<dyn Channel>,
-    pub(crate) links: Links,
 }
 
 impl World {
@@ -298,7 +291,7 @@ impl World {
                     products: RecentCalls::default(),
                     folds: RecentCalls::default(),
                     partials: None,
-                    planes: [None, None],
+                    splits: [None, None],
                     calls: 0,
                     not_sync: PhantomData,
                 };

@@ -1,13 +1,14 @@
 //! Matrices that are dealt out to ranks.
 
+use super::error::{impossible, numbered};
 use super::{Block, Distribution, Rank, WorldError};
 use crate::{Error, Result};
+use gemm_dsl::target::element::{Element, to_bytes};
 use gemm_runtime::Matrix;
 use gemm_runtime::internal::Shape;
 use gemm_runtime::internal::{Exclusive, Shared, operand};
 use gemm_runtime::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 use gemm_runtime::{Input, InputOf, Output, OutputOf};
-use gemm_sim::Element;
 
 /// One rank's part of a matrix that is dealt out to the ranks of a world, or of an array, which is a matrix of one row.
 /// What the others have it does not know, only which [`Block`] each has.
@@ -191,6 +192,67 @@ impl Rank {
         }
         self.check_device("matrix", matrix.buffer().device())?;
         Ok(Sharded { distribution: distribution.clone(), block, matrix })
+    }
+
+    /// The elements of a matrix at one rank, row after row; none at the others. Where all have it whole, they are those of
+    /// that rank.
+    ///
+    /// ```
+    /// use gemm_world::{Distribution, World};
+    ///
+    /// let distribution = Distribution::cols(2, 3);
+    /// let gathered = World::simulated(2)?.run(|rank| {
+    ///     let part = rank.upload(&distribution, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    ///     rank.gather(&part, 0)
+    /// })?;
+    /// assert_eq!(gathered, [Some(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), None]);
+    /// # Ok::<(), gemm_world::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WorldError::RankLost`]; [`WorldError::Mismatch`] where ranks are at odds over the layout or over who gets the
+    /// elements; [`WorldError::Impossible`] for a rank that is not there; [`Error::OutOfMemory`](gemm_runtime::Error::OutOfMemory) where the host has no room.
+    pub fn gather<T: Element>(&mut self, part: &Sharded<T>, at: usize) -> Result<Option<Vec<T>>> {
+        let (distribution, ranks) = (part.distribution().clone(), self.ranks());
+        if at >= ranks {
+            return Err(impossible(format!("rank {at}"), &numbered(ranks)));
+        }
+        let collective = self.collective(format!("gathering a matrix at rank {at}"));
+        collective
+            .agree("what is gathered", &format!("{distribution} of {} at rank {at}", T::ELEM))?;
+        let shards = distribution.shards(ranks).map_err(WorldError::Distribution)?;
+        // What the rank has all of nobody sends.
+        let is_there = shards[at] == distribution.all();
+        let sends = |rank: usize| !shards[rank].is_empty() && (rank == at || !is_there);
+        let own = collective.telling(self.device.download(&part.view()))?;
+        // What it waited for may have ended with the loss of a rank.
+        collective.held()?;
+        if self.number() != at {
+            if sends(self.number()) {
+                collective.send(at, 0, to_bytes(&own))?;
+            }
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        let len = distribution.rows.checked_mul(distribution.cols);
+        let room = len.filter(|len| all.try_reserve_exact(*len).is_ok());
+        let len = collective.telling(room.ok_or_else(|| {
+            Error::Device(gemm_runtime::Error::OutOfMemory {
+                bytes: (distribution.rows as u64)
+                    .saturating_mul(distribution.cols as u64)
+                    .saturating_mul(size_of::<T>() as u64),
+                device: "the host".to_owned(),
+            })
+        }))?;
+        all.resize(len, T::default());
+        for (rank, block) in shards.iter().enumerate().filter(|(rank, _)| sends(*rank)) {
+            let elements =
+                if rank == at { own.clone() } else { collective.elements(rank, block.len())? };
+            for (row, line) in block.rows.clone().zip(elements.chunks_exact(block.cols.len())) {
+                all[row * distribution.cols..][block.cols.clone()].copy_from_slice(line);
+            }
+        }
+        Ok(Some(all))
     }
 
     /// Which part of a matrix this rank has.

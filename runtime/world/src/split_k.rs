@@ -1,10 +1,11 @@
 //! Products whose terms are dealt out: each rank sums the ranges of K that it has, and what they come to is added in the order
 //! of the ranges, as a kernel with `split_k` adds it on one device.
 
-use super::call::{ShardedCall, What, check_layout};
+use super::call::{ShardedCall, What};
+use super::collective::CollectiveContext;
 use super::error::impossible;
-use super::rank::CollectiveContext;
 use super::{Block, Distributions, Factor, Rank, Sharded, WorldError};
+use crate::selection::check_layout;
 use crate::staging::{area, area_of, part};
 use crate::transport::{
     ExchangeStart, OwnBlock, Transfer, Transport, TransportWork, with_transport,
@@ -13,7 +14,7 @@ use crate::transposition::Transposition;
 use crate::{Error, Result};
 use gemm_dsl::spec::{Arith, SgemmSpec, SplitK};
 use gemm_runtime::Buffer;
-use gemm_runtime::internal::Keeps;
+use gemm_runtime::internal::Backend;
 use gemm_runtime::internal::On;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::{Area, Areas, Either};
@@ -182,11 +183,11 @@ struct Rows<'b> {
 }
 
 impl Rows<'_> {
-    fn copy<B: Keeps + Areas>(&self, backend: &B, to: &Self) -> Result<()> {
+    fn copy<B: Areas>(&self, backend: &B, to: &Self) -> Result<()> {
         Ok(backend.copy_area(&self.area()?, &to.area()?)?)
     }
 
-    fn area<B: Keeps>(&self) -> Result<Area<B>> {
+    fn area<B: Backend>(&self) -> Result<Area<B>> {
         area_of(self.buffer, self.rows, self.cols, self.pitch)
     }
 }
@@ -199,7 +200,7 @@ fn ranges(line: &str, spec: &SgemmSpec, k: usize) -> Result<Vec<Range<usize>>> {
             "the kernel adds products of `f32`, and does nothing else: leave `arith`, `epilogue`, `scaled` and `batch` out",
         ));
     }
-    let Some(ranges) = spec.ranges(k as u64)? else {
+    let Some(ranges) = spec.plan()?.ranges(k as u64) else {
         let key = spec.depends_on_size().unwrap_or("split_k");
         return Err(Error::World(WorldError::Divided { line: line.to_owned(), key }));
     };
@@ -289,8 +290,8 @@ impl Sums<'_> {
         let transposition = Transposition::from_spec(spec);
         let terms_of_a = within(&transposition.block(Factor::A, a.block()).cols);
         let terms_of_b = within(&transposition.block(Factor::B, b.block()).rows);
-        let of_a = transposition.part(Factor::A, a).part(0..m, terms_of_a)?;
-        let of_b = transposition.part(Factor::B, b).part(terms_of_b, 0..n)?;
+        let of_a = transposition.view(Factor::A, a.view()).part(0..m, terms_of_a)?;
+        let of_b = transposition.view(Factor::B, b.view()).part(terms_of_b, 0..n)?;
         // Parts of rows and columns lie apart, whatever the line says of whole matrices.
         let is_padded = of_a.shape().is_padded() || of_b.shape().is_padded();
         let spec = spec.clone().split_k(SplitK::Ranges(1));
@@ -322,7 +323,7 @@ impl SumsExchange<'_> {
 }
 
 impl TransportWork for SumsExchange<'_> {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
+    fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
         let Self { sums, own, owners, blocks, sent, got } = self;
         let (factor, n) = (Factor::A, sums.n);
         let held = Block::new(sums.mine.start * sums.m..sums.mine.end * sums.m, 0..n);

@@ -2,12 +2,12 @@
 
 use super::{Block, Factor, Place};
 use crate::{Error, Result};
+use gemm_dsl::target::element::Element;
 use gemm_runtime::Buffer;
 use gemm_runtime::Device;
 use gemm_runtime::internal::Address;
 use gemm_runtime::internal::Area;
-use gemm_runtime::internal::Keeps;
-use gemm_sim::Element;
+use gemm_runtime::internal::Backend;
 use std::collections::HashMap;
 
 /// The memory of each place but the shards.
@@ -51,13 +51,13 @@ impl StagingBuffers {
 }
 
 /// A block of a matrix that lies at the beginning of a buffer, row after row.
-pub(crate) fn area<B: Keeps>(buffer: &Buffer<impl Element>, block: &Block) -> Result<Area<B>> {
+pub(crate) fn area<B: Backend>(buffer: &Buffer<impl Element>, block: &Block) -> Result<Area<B>> {
     let (rows, cols) = (block.rows.len(), block.cols.len());
     area_of(buffer, rows, cols, cols)
 }
 
 /// Rows that lie from the beginning of a buffer on.
-pub(crate) fn area_of<B: Keeps>(
+pub(crate) fn area_of<B: Backend>(
     buffer: &Buffer<impl Element>,
     rows: usize,
     cols: usize,
@@ -71,7 +71,7 @@ pub(crate) fn area_of<B: Keeps>(
 }
 
 /// The part of an area that holds a block, where it holds another one from its first element on.
-pub(crate) fn part<B: Keeps>(area: &Area<B>, origin: &Block, block: &Block) -> Result<Area<B>> {
+pub(crate) fn part<B: Backend>(area: &Area<B>, origin: &Block, block: &Block) -> Result<Area<B>> {
     let rows = block.rows.start.checked_sub(origin.rows.start);
     let cols = block.cols.start.checked_sub(origin.cols.start);
     let part = rows

@@ -18,15 +18,14 @@ pub(crate) use nccl::Communicators;
 use nccl::NcclTransport;
 use peers::PeerTransport;
 
+use super::collective::CollectiveContext;
 use super::error::panicked;
-use super::rank::CollectiveContext;
 use super::{Block, Factor};
 use crate::Result;
+use gemm_dsl::target::element::Element;
 use gemm_runtime::Device;
-use gemm_runtime::internal::Keeps;
 use gemm_runtime::internal::{Area, Areas, Backend};
 use gemm_runtime::internal::{Either, On};
-use gemm_sim::Element;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// What a rank does in an exchange.
@@ -105,7 +104,7 @@ pub(crate) trait Transport<B: Backend> {
 
 /// What is done with a carrier, whatever the back end is.
 pub(crate) trait TransportWork {
-    fn run<B: Keeps + Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()>;
+    fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()>;
 }
 
 /// Does something with what carries elements of type `T` to and from a device. Where it fails all ranks are told, and nothing is
@@ -142,7 +141,7 @@ pub(crate) fn with_transport<T: Element>(
     }
 }
 
-fn finished<B: Keeps + Areas>(
+fn finished<B: Areas>(
     on: On<'_, B>,
     mut transport: impl Transport<B>,
     collective: &CollectiveContext,

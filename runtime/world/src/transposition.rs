@@ -2,7 +2,7 @@
 //!
 //! A schedule knows nothing of it: its blocks are those of A and B. They are turned where they become memory, and nowhere else.
 
-use super::{Block, Distribution, Distributions, Factor, Sharded};
+use super::{Block, Distribution, Distributions, Factor};
 use gemm_dsl::spec::{self, SgemmSpec};
 use gemm_runtime::MatrixRef;
 use std::borrow::Cow;
@@ -54,11 +54,6 @@ impl Transposition {
     /// A matrix, where this is what is stored.
     pub(crate) fn view<'v>(self, factor: Factor, transposition: MatrixRef<'v>) -> MatrixRef<'v> {
         if self.is_turned(factor) { transposition.t() } else { transposition }
-    }
-
-    /// What a rank has of a matrix.
-    pub(crate) fn part(self, factor: Factor, shard: &Sharded) -> MatrixRef<'_> {
-        self.view(factor, shard.view())
     }
 
     /// What messages call a matrix.

@@ -2,7 +2,7 @@
 //! without it a detector, a result or a temporary shows it.
 
 use crate::planted_faults::*;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::{MemoryOrder, Scope, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_oracle::fold::Number;
@@ -56,7 +56,7 @@ fn shown(case: &Case, program: &VerifiedProgram) -> Shown {
 /// The case of a line with its program, which is sound.
 fn sound(line: &str) -> (Case, VerifiedProgram) {
     let case = case(line);
-    let program = case.spec.program().expect("a sound spec");
+    let program = case.spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
     assert_eq!(shown(&case, &program), Shown::Not, "{line}");
     (case, program)
 }

@@ -1,10 +1,10 @@
 //! How many elements a reduction with indices or counts of 32 bits may have: contracts say it without them.
 
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{
-    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Need, Region, Subject,
+    Arguments, ArrayPlace, BoundArray, ContractError, Need, Region, Subject,
 };
-use gemm_dsl::ir::program::Slot;
+use gemm_dsl::ir::program::{PackedLayout, Slot};
 use gemm_dsl::ir::{Elem, Expr, Extent, VerifiedProgram};
 use gemm_dsl::spec::{IndexType, Op, Over, ReduceSpec};
 use libtest_mimic::Trial;
@@ -30,7 +30,10 @@ const LINES: &[&str] = &[
 
 /// What the first launch says that refuses one result of so many elements.
 fn launch(spec: &ReduceSpec, length: u64) -> Result<(), ContractError> {
-    let program = spec.program().unwrap_or_else(|error| panic!("`{spec}`: {error}"));
+    let program = spec
+        .plan()
+        .and_then(|plan| plan.program())
+        .unwrap_or_else(|error| panic!("`{spec}`: {error}"));
     bound(&program, |extent| if *extent == Extent::LENGTH { length } else { 1 })
 }
 
@@ -39,10 +42,10 @@ pub fn bound(
     program: &VerifiedProgram,
     count: impl Fn(&Extent) -> u64,
 ) -> Result<(), ContractError> {
-    let problem: Vec<u64> = program.extents.iter().map(count).collect();
-    let known = program.known(&problem).expect("numbers of 64 bits");
-    let value = |expr: &Expr| program.eval(expr, &known).expect("numbers of 64 bits");
-    for launch in program.launches(&known).expect("numbers of 64 bits") {
+    let extents = program.extents.iter().map(|extent| (*extent, count(extent)));
+    let values = program.bind(&extents.collect::<Vec<_>>(), &[]).expect("numbers of 64 bits");
+    let value = |expr: &Expr| program.eval(expr, &values).expect("numbers of 64 bits");
+    for launch in program.launches(&values).expect("numbers of 64 bits") {
         let mut lying = Vec::new();
         for (nth, (operand, slot)) in launch.bind.iter().enumerate() {
             let (elem, dims): (Elem, &[Expr]) = match slot {
@@ -50,11 +53,8 @@ pub fn bound(
                 Slot::Output(n) => (program.outputs[*n].elem, &program.outputs[*n].dims),
                 Slot::Temp(n) => (program.temps[*n].elem, &program.temps[*n].dims),
             };
-            let (mut axes, mut len) = (Vec::new(), 1);
-            for extent in dims.iter().rev().map(value) {
-                axes.insert(0, ArrayAxis { extent, stride: len });
-                len *= extent;
-            }
+            let layout = program.packed(dims, &values).expect("numbers of 64 bits");
+            let PackedLayout { axes, len } = layout;
             let stretch = Region { address: (nth as u64) << 48, len };
             lying.push((*operand, elem, ArrayPlace::One(stretch), axes));
         }

@@ -5,7 +5,7 @@ use crate::reduce::index::bound;
 use gemm_dsl::ir::contract::{Need, Subject};
 use gemm_dsl::ir::{Extent, Variant};
 use gemm_dsl::spec::{AccType, DataType, LaunchForm, Op, Over, ReduceSpec};
-use gemm_dsl::{Family, SpecErrors};
+use gemm_dsl::{Plan, SpecErrors};
 use gemm_oracle::random::Random;
 use gemm_tests::arbitrary;
 use gemm_tests::fold::lying::Lying;
@@ -158,7 +158,7 @@ fn forms_and_shards_fold_what_is_missing_alike() {
             };
             let bits = |spec: &ReduceSpec| {
                 let mut images = case(spec).images(&Lying::PACKED);
-                let program = spec.program().expect("a sound spec");
+                let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
                 gemm_tests::fold::simulate::simulate(&program, &mut images).expect("it runs");
                 images.results().expect("nothing beside them")
             };
@@ -202,7 +202,7 @@ fn a_shard_that_is_cut_elsewhere_is_refused() {
     for line in ["block: 64, run: 256", "over: middle, group: 2, run: 256", "float4, run: 1024"] {
         let spec = spec(line);
         let run = u64::from(spec.run.expect("runs"));
-        let program = spec.program_of_shard().expect("it has runs");
+        let program = spec.plan().and_then(|plan| plan.program_of_shard()).expect("it has runs");
         let told = |first: u64, len: u64, total: u64| {
             let shard = bound(&program, |extent| match *extent {
                 Extent::FIRST => first,
@@ -238,7 +238,7 @@ fn a_shard_of_a_whole_with_too_many_indices_is_refused() {
     const MOST: u64 = (1 << 32) - 2;
     for op in [Op::Argmax, Op::MeanVar] {
         let spec = spec("block: 64, run: 1048576").op(op);
-        let program = spec.program_of_shard().expect("it has runs");
+        let program = spec.plan().and_then(|plan| plan.program_of_shard()).expect("it has runs");
         let told = |total: u64| {
             bound(&program, |extent| match *extent {
                 Extent::TOTAL => total,
@@ -264,8 +264,8 @@ fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
     ];
     for (line, axis, most) in lines {
         let spec = spec(line);
-        let program = spec.program().expect("a sound spec");
-        let shard = spec.program_of_shard().expect("it has runs");
+        let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
+        let shard = spec.plan().and_then(|plan| plan.program_of_shard()).expect("it has runs");
         let of = |len: u64| {
             move |extent: &Extent| match *extent {
                 Extent::LENGTH => len,
@@ -283,17 +283,18 @@ fn a_launch_has_no_more_runs_than_a_grid_has_blocks() {
             assert!(unmet.to_string().contains("longer runs"), "{unmet}");
         }
         // What shards leave has none.
-        let last = spec.program_of_partials().expect("it has runs");
+        let last = spec.plan().and_then(|plan| plan.program_of_partials()).expect("it has runs");
         assert_eq!(bound(&last, of(most * 640)), Ok(()), "{line}");
     }
 }
 
 fn a_spec_without_runs_says_what_would_have_them() {
     let told = |line: &str| {
+        let plan = spec(line).plan().expect("a sound spec");
         let faults: [Option<SpecErrors>; 3] = [
-            spec(line).program_of_shard().err(),
-            spec(line).program_of_partials().err(),
-            spec(line).partials().err(),
+            plan.program_of_shard().err(),
+            plan.program_of_partials().err(),
+            plan.partials().err(),
         ];
         let [shard, last, partials] = faults.map(|faults| faults.map(|faults| faults.to_string()));
         assert_eq!(shard, last);

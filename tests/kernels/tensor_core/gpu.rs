@@ -1,11 +1,11 @@
-//! The matrix instructions of `sm_90` give the bits that `gemm_dsl::target::tensor_core` says, for ten million sums of each format.
+//! The matrix instructions of `sm_90` give the bits that `gemm_sim::tensor_core` says, for ten million sums of each format.
 //!
 //! With `GEMM_TENSOR_VECTORS` the first tiles of each kind are written into that folder, and the first that tells the least
 //! exponent from its neighbours, a file a format: together they are `tests/data/tensor_core/sm_90.txt`.
 
 use crate::trial;
 use gemm_dsl::cuda;
-use gemm_dsl::target::tensor_core::{Format, Rules};
+use gemm_dsl::target::Format;
 use gemm_fixtures::tensor_core;
 use gemm_fixtures::tensor_core::{Kind, Tile, Vector};
 use gemm_oracle::random::Random;
@@ -13,6 +13,7 @@ use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::cudarc::driver::{LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
+use gemm_sim::tensor_core::Rules;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 

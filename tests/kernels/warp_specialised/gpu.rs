@@ -4,7 +4,7 @@ use crate::trial;
 use gemm_dsl::cuda;
 use gemm_dsl::ir::contract::{ArrayPlace, BoundArray, Region};
 use gemm_dsl::ir::{Elem, VerifiedKernel};
-use gemm_dsl::target::tensor_core::Format;
+use gemm_dsl::target::Format;
 use gemm_fixtures::clusters::{Clustered, End, Fault};
 use gemm_fixtures::splits;
 use gemm_fixtures::splits::PLANES;

@@ -2,7 +2,8 @@
 //! are summed together, and which numbers are too hard to take apart.
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
-use gemm_dsl::target::tensor_core::{Format, MmaOperand, Rules};
+use gemm_dsl::target::Format;
+use gemm_sim::tensor_core::{MmaOperand, Rules};
 use half::{bf16, f16};
 
 /// How tensor cores sum a part of K.
@@ -135,11 +136,14 @@ impl Cores {
     }
 
     fn decoded(&self, value: f32) -> MmaOperand {
-        self.format.decode(match self.format {
-            Format::Bf16 => bf16::from_f32(value).to_bits().into(),
-            Format::F16 => f16::from_f32(value).to_bits().into(),
-            Format::Tf32 => value.to_bits(),
-        })
+        MmaOperand::decode(
+            self.format,
+            match self.format {
+                Format::Bf16 => bf16::from_f32(value).to_bits().into(),
+                Format::F16 => f16::from_f32(value).to_bits().into(),
+                Format::Tf32 => value.to_bits(),
+            },
+        )
     }
 }
 

@@ -58,24 +58,24 @@ const THREADS: u32 = 128;
 
 /// A kernel with a thread for each of `len` sums.
 fn kernel(epilogue: &Epilogue, Size { m, n, k: depth }: Size, len: usize) -> VerifiedKernel {
-    let mut k = KernelBuilder::new("epilogues");
+    let mut b = KernelBuilder::new("epilogues");
     let values = epilogue.closure().params().len();
     let mut read = Vec::new();
     for i in 0..values + 2 {
         let elem = if i < values { Elem::F32 } else { Elem::I32 };
-        read.push(k.global(&format!("x{i}"), elem, Operand::Input(i)));
+        read.push(b.global(&format!("x{i}"), elem, Operand::Input(i)));
     }
-    let c = k.global("C", Elem::F32, Operand::Output(0));
+    let c = b.global("C", Elem::F32, Operand::Output(0));
     for buffer in read.iter().copied().chain([c]) {
-        k.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
+        b.shape(buffer, [Expr::U64(len as u64)], [1.into()]);
     }
     let blocks = Expr::U64(len.div_ceil(THREADS as usize) as u64);
     let grid = [blocks, Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: 1 });
-    let lowered = epilogue.closure().lower(&mut k);
-    let e = k.let_("e", Expr::from(Special::BlockX) * THREADS as i32 + Special::ThreadX);
+    b.geometry(Geometry { block: (THREADS, 1), grid, blocks_per_sm: 1 });
+    let lowered = epilogue.closure().lower(&mut b);
+    let e = b.let_("e", Expr::from(Special::BlockX) * THREADS as i32 + Special::ThreadX);
     let [m, n, depth, len] = [m, n, depth, len].map(|extent| Expr::from(extent as i32));
-    k.if_(Expr::from(e).lt(len), |k| {
+    b.if_(Expr::from(e).lt(len), |b| {
         let mut read = read.iter().map(|array| Access::new(*array, [e.into()]).load());
         let params: Vec<Expr> = read.by_ref().take(values).collect();
         let place: Vec<Expr> = read.collect();
@@ -87,7 +87,7 @@ fn kernel(epilogue: &Epilogue, Size { m, n, k: depth }: Size, len: usize) -> Ver
             "col" => place[1].clone(),
             other => unreachable!("an epilogue has no `{other}`"),
         });
-        k.store(Access::new(c, [e.into()]), value);
+        b.store(Access::new(c, [e.into()]), value);
     });
-    k.finish().unwrap_or_else(|error| unreachable!("a sound closure makes a valid kernel: {error}"))
+    b.finish().unwrap_or_else(|error| unreachable!("a sound closure makes a valid kernel: {error}"))
 }

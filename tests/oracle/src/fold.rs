@@ -7,7 +7,6 @@
 //! it what the tree of the plan can make of roundings ([`Depth`]). NaN and infinities that the values hold
 //! decide a result alone; what may overflow on the way, in some grouping of the values, is not judged.
 
-mod depth;
 mod exact;
 mod judge;
 mod logsumexp;
@@ -15,10 +14,10 @@ mod moments;
 mod number;
 mod simple;
 
-pub use depth::Depth;
 pub use judge::Finish;
 pub use number::Number;
 
+use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::{Op, ReduceSpec};

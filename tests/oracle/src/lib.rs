@@ -7,6 +7,7 @@
 
 pub mod arith;
 pub mod beside;
+pub mod depth;
 pub mod epilogue;
 pub mod fold;
 pub mod product;

@@ -1,8 +1,8 @@
 //! Reductions in `f64`, and how far a result may be off.
 
 use crate::UNIT;
-use crate::fold::Depth;
-use gemm_dsl::plan::{Blocks, ReducePlan, Share};
+use crate::depth::{Depth, passes};
+use gemm_dsl::plan::{ReducePlan, Share};
 use gemm_dsl::spec::Op;
 use rayon::prelude::*;
 
@@ -204,22 +204,6 @@ impl Factors {
 
 fn is_power_of_two(x: f32) -> bool {
     x.is_normal() && x.to_bits() & 0x007f_ffff == 0
-}
-
-/// The launches that a reduction of an array takes: each leaves one value a block, the last one value. Of no elements
-/// there are no runs.
-pub fn passes(plan: &ReducePlan, len: usize) -> usize {
-    if plan.share() != Share::Tiles {
-        let leaves = len > 0 || !matches!(plan.blocks(), Blocks::Runs(_));
-        return if plan.has_partials() && !plan.is_once() && leaves { 2 } else { 1 };
-    }
-    let mut left = (len as u64).div_ceil(plan.elements_per_block());
-    let mut passes = 1;
-    while left > 1 {
-        left = left.div_ceil(plan.elements_per_block());
-        passes += 1;
-    }
-    passes
 }
 
 /// The additions between an element and the result, at most: of each pass one for each item of a

@@ -7,8 +7,8 @@ use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::ir::{Elem, Variant};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_runtime::{
-    Arrays, Buffer, BufferView, BufferViewMut, ByName, Call, Device, Element, Error, Kernel,
-    MatrixRef, Offset, Segments,
+    Buffer, BufferView, BufferViewMut, ByName, Call, Device, Element, Error, Kernel, MatrixRef,
+    NamedArrays, Offset, Segments,
 };
 use half::{bf16, f16};
 
@@ -150,7 +150,7 @@ pub(super) fn cut(device: &Device, image: &Image) -> Result<Cut, Error> {
 }
 
 /// A call that is being given arrays.
-type Given<'a> = Call<'a, ReduceSpec, ByName, Arrays<'a>>;
+type Given<'a> = Call<'a, ReduceSpec, ByName, NamedArrays<'a>>;
 
 /// An array for results of any type.
 trait Written {

@@ -36,8 +36,9 @@ impl<'s> Shards<'s> {
     /// What is wrong with it.
     pub fn new(spec: &'s ReduceSpec) -> Result<Self, String> {
         let text = |faults: gemm_dsl::SpecErrors| format!("`{spec}`: {faults}");
-        let (shard, last) = (spec.program_of_shard(), spec.program_of_partials());
-        let parts = spec.partials().map_err(text)?;
+        let plan = spec.plan().map_err(text)?;
+        let (shard, last) = (plan.program_of_shard(), plan.program_of_partials());
+        let parts = plan.partials().map_err(text)?;
         Ok(Self { spec, shard: shard.map_err(text)?, last: last.map_err(text)?, parts })
     }
 

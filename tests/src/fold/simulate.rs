@@ -2,11 +2,11 @@
 
 use super::Case;
 use super::lying::{Image, Images, Lying, poison};
-use gemm_dsl::Family;
-use gemm_dsl::ir::contract::{
-    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Parameter, Region,
+use gemm_dsl::Plan;
+use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
+use gemm_dsl::ir::program::{
+    BindError, KernelArgument, KernelLaunch, PackedLayout, ProgramBackend, TempFill, Temporary,
 };
-use gemm_dsl::ir::program::{Launch, ProgramValues, Slot, TempFill};
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_sim::{Buffer, SimError};
@@ -59,7 +59,12 @@ impl Machine for Simulator {
         let held = self.0.borrow().as_ref().filter(|(spec, _)| *spec == case.spec).cloned();
         let program = match held {
             Some((_, program)) => program,
-            None => Rc::new(case.spec.program().map_err(|error| error.to_string())?),
+            None => Rc::new(
+                case.spec
+                    .plan()
+                    .and_then(|plan| plan.program())
+                    .map_err(|error| error.to_string())?,
+            ),
         };
         self.0.replace(Some((case.spec.clone(), Rc::clone(&program))));
         simulate(&program, images).map_err(|error| error.to_string())
@@ -96,122 +101,104 @@ impl From<HostError> for Failure {
     }
 }
 
+impl From<ContractError> for Failure {
+    fn from(error: ContractError) -> Self {
+        Failure::Unmet(Box::new(error))
+    }
+}
+
+impl From<BindError> for Failure {
+    fn from(error: BindError) -> Self {
+        match error {
+            BindError::Value(error) => Failure::Host(error),
+            error => unreachable!("the images are those of the program: {error}"),
+        }
+    }
+}
+
 /// An array on the simulator.
-struct Bound<'a> {
-    name: &'a str,
+struct SimulatedArray {
     whole: Buffer,
     view: Buffer,
     axes: Vec<ArrayAxis>,
 }
 
-impl<'a> Bound<'a> {
-    fn of(name: &'a str, image: &Image) -> Self {
+impl SimulatedArray {
+    fn new(image: &Image) -> Self {
         let whole = Buffer::from_bits(image.elem, image.memory.iter().copied());
         let view = whole.view(image.start, image.len);
         let view = view.unwrap_or_else(|| unreachable!("an image has room for its elements"));
-        Self { name, whole, view, axes: image.axes.clone() }
-    }
-
-    fn array(&self) -> BoundArray<'_> {
-        let (address, len) = (self.view.byte_offset(), self.view.len() as u64);
-        let place = ArrayPlace::One(Region { address, len });
-        BoundArray { name: self.name, elem: self.view.elem(), place, axes: Some(&self.axes) }
+        Self { whole, view, axes: image.axes.clone() }
     }
 }
 
-/// Follows a program as a launch does, and leaves its results in the images.
+/// The simulator as a back end, whose temporaries lie in memory that others have used.
+struct Harness<'p> {
+    program: &'p VerifiedProgram,
+    /// The temporaries that are to be zero again, by name.
+    kept: Vec<(&'static str, Buffer)>,
+}
+
+impl ProgramBackend for Harness<'_> {
+    type Array = SimulatedArray;
+    type Report = ();
+    type Error = Failure;
+
+    fn describe<'a>(&self, array: &'a SimulatedArray) -> BoundArray<'a> {
+        let (address, len) = (array.view.byte_offset(), array.view.len() as u64);
+        let place = ArrayPlace::One(Region { address, len });
+        BoundArray { name: "array", elem: array.view.elem(), place, axes: Some(&array.axes) }
+    }
+
+    fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<SimulatedArray, Failure> {
+        let (temp, PackedLayout { axes, len }) = (temporary.temp, temporary.layout.clone());
+        // What is read before it is written shows.
+        let bits = if temp.fill == TempFill::Uninitialised { poison(temp.elem) } else { 0 };
+        let whole = Buffer::from_bits(temp.elem, vec![bits; len as usize].into_iter());
+        if temp.fill == TempFill::Kept {
+            self.kept.push((temp.name, whole.clone()));
+        }
+        Ok(SimulatedArray { view: whole.clone(), whole, axes })
+    }
+
+    fn launch(&mut self, launch: &KernelLaunch<'_, SimulatedArray>) -> Result<(), Failure> {
+        let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
+        for argument in &launch.arguments {
+            match argument {
+                KernelArgument::Scalar(_, bits) => scalars.push(*bits),
+                KernelArgument::Array(array) | KernelArgument::TensorMap { array, .. } => {
+                    buffers.push(array.view.clone());
+                }
+            }
+        }
+        let kernel = self.program.kernel(launch.kernel);
+        gemm_sim::launch(kernel, &buffers, &scalars).map(drop).map_err(Failure::Sim)
+    }
+}
+
+/// Executes a program as a launch does, and leaves its results in the images.
 ///
 /// # Errors
 /// What it does wrong.
 pub fn simulate(program: &VerifiedProgram, images: &mut Images) -> Result<Vec<Variant>, Failure> {
-    let problem: Vec<u64> = program.extents.iter().map(|extent| images.extent(*extent)).collect();
-    let known = program.known(&problem)?;
-    let bound = |images: &[Image]| -> Vec<Bound<'_>> {
-        images.iter().map(|image| Bound::of("array", image)).collect()
-    };
-    let (inputs, outputs) = (bound(&images.inputs), bound(&images.outputs));
-    let mut temps = Vec::new();
-    for temp in &program.temps {
-        let (mut axes, mut len) = (Vec::new(), 1);
-        for dim in temp.dims.iter().rev() {
-            let extent = program.eval(dim, &known)?;
-            axes.insert(0, ArrayAxis { extent, stride: len });
-            len *= extent;
-        }
-        // Memory that others have used: what is read before it is written shows.
-        let bits = if temp.fill == TempFill::Uninitialised { poison(temp.elem) } else { 0 };
-        let whole = Buffer::from_bits(temp.elem, vec![bits; len as usize].into_iter());
-        temps.push(Bound { name: temp.name, view: whole.clone(), whole, axes });
-    }
-    let find = |slot: Slot| match slot {
-        Slot::Input(n) => &inputs[n],
-        Slot::Output(n) => &outputs[n],
-        Slot::Temp(n) => &temps[n],
-    };
-    let mut variants = Vec::new();
-    for launch in program.launches(&known)? {
-        variants.push(one(program, launch, &known, &find)?);
-    }
-    for (temp, bound) in program.temps.iter().zip(&temps) {
-        let used = bound.whole.bits().iter().position(|bits| *bits != 0);
-        if let (TempFill::Kept, Some(at)) = (temp.fill, used) {
-            return Err(Failure::NotKept(temp.name, at));
+    let extents = program.extents.iter().map(|extent| (*extent, images.extent(*extent)));
+    let values = program.bind(&extents.collect::<Vec<_>>(), &[])?;
+    let given = program.inputs.iter().zip(&images.inputs);
+    let given = given.chain(program.outputs.iter().zip(&images.outputs));
+    let arrays = given.map(|(array, image)| (array.operand, SimulatedArray::new(image)));
+    let arrays: Vec<_> = arrays.collect();
+    let arrays = program.bind_arrays(&arrays)?;
+    let mut harness = Harness { program, kept: Vec::new() };
+    let run = program.execute(&values, &arrays, &mut harness)?;
+    for (name, buffer) in &harness.kept {
+        if let Some(at) = buffer.bits().iter().position(|bits| *bits != 0) {
+            return Err(Failure::NotKept(name, at));
         }
     }
-    for (image, bound) in images.inputs.iter_mut().zip(&inputs) {
-        image.memory = bound.whole.bits();
+    let all = images.inputs.iter_mut().zip(arrays.inputs());
+    for (image, array) in all.chain(images.outputs.iter_mut().zip(arrays.outputs())) {
+        image.memory = array.whole.bits();
     }
-    for (image, bound) in images.outputs.iter_mut().zip(&outputs) {
-        image.memory = bound.whole.bits();
-    }
-    Ok(variants)
-}
-
-/// Launches the first kernel whose contract is met.
-fn one<'b, 'a: 'b>(
-    program: &VerifiedProgram,
-    launch: &Launch,
-    known: &ProgramValues,
-    find: &impl Fn(Slot) -> &'b Bound<'a>,
-) -> Result<Variant, Failure> {
-    let mut extents = Vec::new();
-    for (extent, value) in &launch.extents {
-        extents.push((*extent, program.eval(value, known)?));
-    }
-    let arrays: Vec<_> =
-        launch.bind.iter().map(|(operand, slot)| (*operand, find(*slot).array())).collect();
-    let given = Arguments { extents: &extents, arguments: known.arguments(), arrays: &arrays };
-    let mut unmet = None;
-    for id in &launch.choose {
-        let kernel = program.kernel(*id);
-        let call = match kernel.contract().bind(&given) {
-            Ok(call) => call,
-            Err(lacking) => {
-                unmet = Some(lacking);
-                continue;
-            }
-        };
-        if call.is_empty() {
-            return Ok(kernel.contract().variant());
-        }
-        let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
-        for (param, bits) in kernel.contract().params().iter().zip(&call.scalars) {
-            match param {
-                Parameter::Scalar { .. } => scalars.push(*bits),
-                Parameter::Array(array) => {
-                    let slot = launch.bind.iter().find(|(operand, _)| *operand == array.operand);
-                    let Some((_, slot)) = slot else {
-                        unreachable!("VerifiedProgram::new: every operand is bound")
-                    };
-                    buffers.push(find(*slot).view.clone());
-                }
-            }
-        }
-        gemm_sim::launch(kernel, &buffers, &scalars).map_err(Failure::Sim)?;
-        return Ok(kernel.contract().variant());
-    }
-    match unmet {
-        Some(unmet) => Err(Failure::Unmet(Box::new(unmet))),
-        None => unreachable!("VerifiedProgram::new: a launch has a kernel"),
-    }
+    let variant = |id| program.kernel(id).contract().variant();
+    Ok(run.launches.iter().map(|launch| variant(launch.kernel)).collect())
 }

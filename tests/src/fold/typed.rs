@@ -9,7 +9,7 @@ use gemm_dsl::spec::ReduceSpec;
 use gemm_dsl::tables::KernelTable;
 use gemm_runtime::{
     Buffer, BufferView, BufferViewMut, Device, Element, Elements, Error, InputOf, InputsFor,
-    Launched, ReduceKernel, ReduceTable, ResultsFor,
+    LaunchReport, ReduceKernel, ReduceTable, ResultsFor,
 };
 use half::{bf16, f16};
 
@@ -67,7 +67,7 @@ fn result(case: &Case) -> Elem {
 }
 
 /// Launches a reduction, and leaves in the images what the memory holds then.
-fn launch<T, R>(on: &Typed<'_>, case: &Case, images: &mut Images) -> Result<Launched, Error>
+fn launch<T, R>(on: &Typed<'_>, case: &Case, images: &mut Images) -> Result<LaunchReport, Error>
 where
     T: Element + Elements,
     R: Element + Elements,
@@ -121,7 +121,7 @@ impl By<'_> {
         &self,
         inputs: &[V],
         results: &mut [BufferViewMut<'_, R>],
-    ) -> Result<Launched, Error>
+    ) -> Result<LaunchReport, Error>
     where
         T: Element + Elements,
         R: Element + Elements,
@@ -144,7 +144,7 @@ impl By<'_> {
         &self,
         inputs: impl InputsFor<T>,
         results: impl ResultsFor<R>,
-    ) -> Result<Launched, Error> {
+    ) -> Result<LaunchReport, Error> {
         let (device, spec) = (self.on.device, &self.case.spec);
         if self.on.in_table {
             let table = ReduceTable::<T, R>::new(&self.table())?;

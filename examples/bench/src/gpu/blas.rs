@@ -2,8 +2,6 @@
 
 use super::{Gpu, failed as gpu_failed, library};
 use crate::cli::Failure;
-use crate::epilogue::FACTORS;
-use crate::operands::Operands;
 use crate::products::Products;
 use cudarc::cublas::result::CublasError;
 use cudarc::cublas::sys::{
@@ -11,7 +9,7 @@ use cudarc::cublas::sys::{
 };
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig};
 use cudarc::driver::{CudaSlice, DevicePtrMut};
-use gemm_dsl::spec::{GemmLayout, SgemmSpec};
+use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use gemm_runtime::Error;
 
@@ -41,21 +39,6 @@ pub struct Product<'o> {
     pub factors: [f32; 2],
     /// The extents, and how many products there are.
     pub products: Products,
-}
-
-impl<'o> Product<'o> {
-    /// That of operands which have been brought for a spec, scaled as that is; none on the simulator.
-    pub fn new(
-        operands: &'o Operands<'_>,
-        spec: &SgemmSpec,
-        c: Option<&'o mut CudaSlice<f32>>,
-        products: Products,
-    ) -> Option<Self> {
-        let layout = spec.layout;
-        let (a, b) = operands.slices(layout)?;
-        let factors = if spec.scaled { FACTORS } else { [1.0, 0.0] };
-        Some(Self { a, b, c: c?, layout, factors, products })
-    }
 }
 
 impl Blas {

@@ -1,7 +1,7 @@
 //! Results of products compared with `f64` where they lie: of many kernels for one product only their errors travel.
 
 use super::{Gpu, failed};
-use crate::grid::shapes::GemmShape;
+use crate::shapes::GemmShape;
 use cudarc::driver::{CudaFunction, CudaSlice, DevicePtrMut, LaunchConfig, PushKernelArg, result};
 use gemm_dsl::spec::{Arith, GemmLayout};
 use gemm_oracle::product::{Size, UNDERFLOW};

@@ -1,15 +1,15 @@
 //! The matrices of all products: parts of three arrays, which are made once.
 
-use super::shapes::GemmShape;
 use crate::cli::Failure;
 use crate::data;
 use crate::gpu::{BEHIND, Blas, Gpu, Product, Verifier, failed};
 use crate::products::{Products, turned};
+use crate::shapes::GemmShape;
 use cudarc::driver::CudaSlice;
 use gemm_dsl::spec::{Accuracy, Arith};
 use gemm_oracle::product::Size;
 use gemm_runtime::{
-    Error, Launched, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
+    Error, LaunchReport, MatrixMut, MatrixRef, SgemmKernel, SgemmSpec, SgemmTable, sgemm,
 };
 
 /// Random A and B, and room for C, on a GPU: of a shape the first elements.
@@ -85,7 +85,7 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn sgemm(&mut self, shape: GemmShape) -> Result<Launched, Error> {
+    pub fn sgemm(&mut self, shape: GemmShape) -> Result<LaunchReport, Error> {
         let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         sgemm(&a, &b, &mut c).accuracy(self.accuracy).run(self.gpu.device)
     }
@@ -94,7 +94,11 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn by_table(&mut self, table: &SgemmTable, shape: GemmShape) -> Result<Launched, Error> {
+    pub fn by_table(
+        &mut self,
+        table: &SgemmTable,
+        shape: GemmShape,
+    ) -> Result<LaunchReport, Error> {
         let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         table.call(self.gpu.device).launch(&a, &b, &mut c)
     }
@@ -103,7 +107,11 @@ impl<'d> Arena<'d> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn launch(&mut self, kernel: &SgemmKernel, shape: GemmShape) -> Result<Launched, Error> {
+    pub fn launch(
+        &mut self,
+        kernel: &SgemmKernel,
+        shape: GemmShape,
+    ) -> Result<LaunchReport, Error> {
         let (a, b, mut c) = views(&self.a, &self.b, &mut self.c, shape)?;
         kernel.call(self.gpu.device).launch(&a, &b, &mut c)
     }

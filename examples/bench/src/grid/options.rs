@@ -1,10 +1,10 @@
 //! The command line.
 
 use super::arena;
-use super::shapes::{self, DEPTHS, GemmShape, SIDES};
 use crate::cli::{Failure, count, writable};
 use crate::plot;
-use crate::tune::table::fit;
+use crate::shapes::{self, DEPTHS, GemmShape, SIDES};
+use crate::table_source::{read, rows_of};
 use clap::Parser;
 use gemm_dsl::spec::{Accuracy, GemmLayout};
 use gemm_oracle::product::Size;
@@ -132,7 +132,7 @@ impl GridOptions {
         let named =
             |reason: String| Failure::Usage(format!("--table {}: {reason}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| named(error.to_string()))?;
-        let table = fit::read(fit::rows_of(&text)).map_err(named)?;
+        let table = read(rows_of(&text)).map_err(named)?;
         SgemmTable::new(&table).map(Some).map_err(|error| named(error.to_string()))
     }
 

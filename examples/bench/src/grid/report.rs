@@ -1,6 +1,6 @@
 //! What was measured, as JSON has it, and what follows from all of it.
 
-use super::shapes::GemmShape;
+use crate::shapes::GemmShape;
 use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use serde::Serialize;

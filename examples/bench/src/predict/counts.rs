@@ -9,14 +9,14 @@ use crate::cli::Failure;
 use crate::data;
 use crate::epilogue::launch_once;
 use crate::sample::compiled;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::arch::WARP;
 use gemm_oracle::product::Size;
 use gemm_perf::{Launch, Reads, Waits, Work};
-use gemm_runtime::{Device, Error, Launched, LaunchedStep};
+use gemm_runtime::{Device, Error, LaunchReport, StepReport};
 
 /// Counts do not depend on the elements.
 const SEED: u64 = 1;
@@ -86,7 +86,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
         simulated.split_k = SplitK::Ranges(((slots / tiles) as u32).max(1));
     }
     simulated.stream_k = false;
-    let program = simulated.program().map_err(Error::from)?;
+    let program = simulated.plan().and_then(|plan| plan.program()).map_err(Error::from)?;
     let alone = program.launched().count() == 1 && spec.batch.is_none();
     let along = [
         along_tiles(size.m, rows, alone),
@@ -199,7 +199,7 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
 }
 
 /// What a launch asked for, as compiled.
-pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
+pub(super) fn work(step: &StepReport<'_>) -> Result<Work, Error> {
     let (text, compiled) = compiled(step)?;
     Ok(Work::compiled(text, compiled))
 }
@@ -208,7 +208,7 @@ pub(super) fn work(step: &LaunchedStep<'_>) -> Result<Work, Error> {
 fn add(
     all: &mut Vec<LaunchCounts>,
     program: &VerifiedProgram,
-    launched: &Launched,
+    launched: &LaunchReport,
     times: f64,
 ) -> Result<(), Error> {
     for (nth, step) in launched.steps().enumerate() {

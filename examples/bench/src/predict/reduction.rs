@@ -5,7 +5,7 @@ use super::counts::{line, work};
 use crate::cli::Failure;
 use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 use crate::sample::compiled;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::plan::Blocks;
 use gemm_dsl::spec::{Over, ReduceSpec};
 use gemm_perf::Waits;
@@ -27,7 +27,7 @@ pub fn passes(spec: &ReduceSpec, len: usize) -> Result<Option<Vec<LaunchCounts>>
         return Ok(None);
     }
     let plan = spec.plan().map_err(Error::from)?;
-    let program = spec.program().map_err(Error::from)?;
+    let program = plan.program().map_err(Error::from)?;
     let unit = match plan.blocks() {
         Blocks::One => plan.elements_per_block() * BLOCKS,
         Blocks::InTurn(most) => plan.elements_per_round() * u64::from(most),

@@ -8,7 +8,8 @@ use gemm_dsl::ir::Elem;
 use gemm_dsl::plan::ReducePlan;
 use gemm_dsl::spec::ReduceSpec;
 use gemm_oracle::UNIT;
-use gemm_oracle::fold::{Depth, Finish, Folded, Kind, Number, folded};
+use gemm_oracle::depth::Depth;
+use gemm_oracle::fold::{Finish, Folded, Kind, Number, folded};
 use rayon::prelude::*;
 
 /// Elements of the results that are drawn, all together, where not all are checked.

@@ -9,7 +9,7 @@ use gemm_dsl::tables::shipped::tuned;
 use gemm_runtime::half::{bf16, f16};
 use gemm_runtime::spec::{DataType, Over, ReduceSpec};
 use gemm_runtime::{
-    Buffer, ByName, Device, Element, Error, Kernel, Launched, MatrixRef, Segments, Vector,
+    Buffer, ByName, Device, Element, Error, Kernel, LaunchReport, MatrixRef, Segments, Vector,
 };
 
 /// The kernel of a problem: what the table which ships has for it, unless the problem says how.
@@ -207,7 +207,7 @@ impl<'l> ReductionLaunch<'l> {
     ///
     /// # Errors
     /// The runtime's.
-    pub fn run(&mut self, inputs: &Inputs) -> Result<Launched, Error> {
+    pub fn run(&mut self, inputs: &Inputs) -> Result<LaunchReport, Error> {
         match self.chosen.spec.element {
             DataType::F32 => self.run_of::<f32>(inputs),
             DataType::F64 => self.run_of::<f64>(inputs),
@@ -230,7 +230,7 @@ impl<'l> ReductionLaunch<'l> {
         self.outputs.iter().map(|(_, output)| output.bits(self.device)).collect()
     }
 
-    fn run_of<T: TileElement>(&mut self, inputs: &Inputs) -> Result<Launched, Error> {
+    fn run_of<T: TileElement>(&mut self, inputs: &Inputs) -> Result<LaunchReport, Error> {
         match &inputs.on_gpu {
             Some(arrays) => {
                 let views: Vec<CudaView<'_, T>> = arrays
@@ -251,7 +251,7 @@ impl<'l> ReductionLaunch<'l> {
     fn fold<T: Element, V: Vector<Element = T>>(
         &mut self,
         arrays: &[V],
-    ) -> Result<Launched, Error> {
+    ) -> Result<LaunchReport, Error> {
         let Self { device, chosen, segments, outputs, .. } = self;
         let (outer, len, inner) = self.size;
         let view = |array| match chosen.spec.over {

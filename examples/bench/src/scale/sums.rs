@@ -1,9 +1,17 @@
 //! How long a sum takes, by a model: the bytes that a rank reads, what runs leave and travels, and launches.
 
-use super::table::PredictedTimes;
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
 use gemm_world::Machine;
+
+/// Seconds that were predicted, and the efficiency.
+#[derive(Clone, Copy, Debug)]
+pub struct PredictedTimes {
+    /// Of all ranks together.
+    pub time: f64,
+    /// The speed of each over that of one device.
+    pub efficiency: f64,
+}
 
 /// Seconds of a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +41,8 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
     let partial = spec
-        .partials()
+        .plan()
+        .and_then(|plan| plan.partials())
         .map_or(4, |parts| parts.iter().map(|(_, elem)| u64::from(elem.size())).sum());
     let moved = |bytes: u64| bytes as f64 / machine.gpu.memory;
     let read = |elements: usize| moved(4 * elements as u64);

@@ -1,7 +1,7 @@
 //! What was found, for people and for programs.
 
 use super::options::ScaleOptions;
-use super::sums;
+use super::sums::{self, PredictedTimes};
 use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
@@ -57,15 +57,6 @@ pub struct MeasuredTimes {
     pub shared: f64,
     /// The same where all is gathered first.
     pub in_turn: Option<f64>,
-}
-
-/// Seconds that were predicted, and the efficiency.
-#[derive(Clone, Copy, Debug)]
-pub struct PredictedTimes {
-    /// Of all ranks together.
-    pub time: f64,
-    /// The speed of each over that of one device.
-    pub efficiency: f64,
 }
 
 /// What gathering first costs has to be this share of the whole for anything to be said of what is hidden of it.

@@ -1,6 +1,6 @@
 //! The command line, and the spaces that are known by name.
 
-use crate::cli::{DeviceChoice, Failure, count, some};
+use crate::cli::{DeviceChoice, Failure, count, seconds, some};
 use crate::data;
 use crate::family::Family;
 use crate::products::Products;
@@ -73,15 +73,6 @@ pub fn model_of(name: &str) -> Result<&'static Device, String> {
         let known: Vec<&str> = DEVICES.iter().map(|device| device.name).collect();
         format!("`{name}` has no model of time. Known are {}", known.join(", "))
     })
-}
-
-/// Seconds of a limit.
-///
-/// # Errors
-/// Says what is understood.
-pub fn seconds(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is no whole number of seconds. Give one such as 300"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,7 +1,7 @@
 //! What is advised against conflicts: only what the spec takes.
 
 use crate::access::{Access, LayoutChange, Suggestion};
-use gemm_dsl::Family as _;
+use gemm_dsl::Plan as _;
 use gemm_dsl::ir::{BufferLayout, Swizzle};
 use gemm_dsl::spec::SgemmSpec;
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub fn with(spec: &SgemmSpec, buffer: &str, by: LayoutChange) -> Option<SgemmSpe
 /// How the key `swizzle` exchanges the elements of the rows of an array, if the spec takes it and it does.
 fn swizzle(spec: &SgemmSpec, buffer: &str) -> Option<Swizzle> {
     let spec = with(spec, buffer, LayoutChange::Swizzle).filter(|_| !spec.swizzle)?;
-    let program = spec.program().ok()?;
+    let program = spec.plan().and_then(|plan| plan.program()).ok()?;
     let array = program.preferred().buffers.iter().find(|array| array.name == buffer)?;
     match array.layout {
         BufferLayout::Array { swizzle, .. } => swizzle,

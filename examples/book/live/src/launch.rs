@@ -1,14 +1,13 @@
-//! Follows the steps of a program on the simulator, on packed arrays of its own.
-//!
-//! It does what the runtime does, without a device, callers' arrays and memory that is used again: the extents of the
-//! problem give all shapes.
+//! Runs a program on the simulator, on packed arrays of its own: the extents of the problem give all shapes.
 
 use crate::operands::{Numbers, argument};
-use gemm_dsl::ir::contract::{self, ArrayAxis, ArrayPlace, Call, ContractError, Region};
-use gemm_dsl::ir::program::{Array, Launch, ProgramValues, Slot};
-use gemm_dsl::ir::{Expr, HostError, ParamKind, VerifiedKernel, VerifiedProgram};
+use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
+use gemm_dsl::ir::program::{
+    Array, BindError, KernelArgument, KernelLaunch, PackedLayout, ProgramBackend, ProgramValues,
+    Temporary,
+};
+use gemm_dsl::ir::{Elem, Extent, HostError, VerifiedKernel, VerifiedProgram};
 use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
-use std::collections::HashMap;
 use thiserror::Error;
 
 /// Instructions of the simulator that a launch may take: some seconds in a browser.
@@ -41,6 +40,9 @@ pub enum Failure {
     /// An extent that cannot be computed.
     #[error("the launch cannot be laid out: {0}")]
     Host(#[from] HostError),
+    /// A fault of the page, which gives what the program does not ask for.
+    #[error("a fault of the page: {0}")]
+    Bind(#[from] BindError),
     /// What the simulator found.
     #[error("{0}")]
     Simulator(#[from] SimError),
@@ -50,233 +52,160 @@ pub enum Failure {
     )]
     TooLarge(u64),
     /// A fault of the generator.
-    #[error("a fault of the generator: {0}")]
-    Internal(&'static str),
+    #[error("a fault of the generator: nothing was launched")]
+    NothingLaunched,
 }
 
-/// A launch that is over.
-struct LaunchResult<'p> {
-    kernel: &'p VerifiedKernel,
-    grid: [u32; 3],
-    profile: Profile,
-    trace: Option<Trace>,
-}
-
-/// An array of the program, and how its elements lie.
-struct BoundArray {
-    given: BufferArg,
-    stretches: Vec<Region>,
-    axes: Vec<ArrayAxis>,
-}
-
-/// Runs a program. The problem is its extents, in its order; what it folds segments by is given.
+/// Runs a program on extents by name; what it folds segments by is given.
 ///
 /// # Errors
 /// What keeps it from being launched, and what the simulator finds.
 pub fn launch(
     program: &VerifiedProgram,
-    extents: &[u64],
+    extents: &[(Extent, u64)],
     offsets: Option<&[u64]>,
 ) -> Result<RunRecord, Failure> {
-    let arguments = program.arguments.iter().map(|of| argument(of.ty));
-    let problem: Vec<u64> = extents.iter().copied().chain(arguments).collect();
-    let known = program.known(&problem)?;
-    let launches = program.launches(&known)?;
-    let mut run = Run {
-        program,
-        known: &known,
-        offsets,
-        launches: &launches,
-        arrays: HashMap::new(),
-        numbers: Numbers::new(),
-    };
-    let main = VerifiedProgram::main_of(&launches);
-    let mut seen = None;
-    for (number, launch) in launches.iter().enumerate() {
-        let is_main = main == Some(number);
-        let LaunchResult { kernel, grid, profile, trace } = run.launch(launch, is_main)?;
-        if is_main {
-            let trace = trace.ok_or(Failure::Internal("no block was seen"))?;
-            let kernel = kernel.clone();
-            seen = Some(RunRecord { kernel, grid, profile, trace, launches: launches.len() });
-        }
+    let numbers = program.arguments.iter().map(|of| (&*of.name, argument(of.ty)));
+    let values = program.bind(extents, &numbers.collect::<Vec<_>>())?;
+    let mut inputs = Inputs { program, values: &values, numbers: Numbers::new() };
+    let mut arrays = Vec::new();
+    for (nth, array) in program.inputs.iter().enumerate() {
+        let is_last = nth + 1 == program.inputs.len();
+        arrays.push((array.operand, inputs.array(array, offsets.filter(|_| is_last))?));
     }
-    seen.ok_or(Failure::Internal("nothing was launched"))
+    for array in &program.outputs {
+        arrays.push((array.operand, inputs.array(array, None)?));
+    }
+    let mut page = Page { program, main: None };
+    let run = program.execute(&values, &program.bind_arrays(&arrays)?, &mut page)?;
+    let main = page.main.ok_or(Failure::NothingLaunched)?;
+    Ok(RunRecord { launches: run.launches.len(), ..main })
 }
 
-struct Run<'a> {
+/// Makes the arrays of a caller.
+struct Inputs<'a> {
     program: &'a VerifiedProgram,
-    known: &'a ProgramValues,
-    offsets: Option<&'a [u64]>,
-    launches: &'a [&'a Launch],
-    arrays: HashMap<Slot, BoundArray>,
+    values: &'a ProgramValues,
     numbers: Numbers,
 }
 
-impl<'a> Run<'a> {
-    fn launch(&mut self, launch: &Launch, is_watched: bool) -> Result<LaunchResult<'a>, Failure> {
-        let program = self.program;
-        let value = |expr: &Expr| program.eval(expr, self.known);
-        let extents = launch.extents.iter().map(|(extent, expr)| Ok((*extent, value(expr)?)));
-        let extents = extents.collect::<Result<Vec<_>, HostError>>()?;
-        for (_, slot) in &launch.bind {
-            self.bind(*slot)?;
+impl Inputs<'_> {
+    /// An array, or a list of them, without gaps: matrices lie row by row, or column by column where the kernels that take
+    /// them say so.
+    fn array(&mut self, array: &Array, offsets: Option<&[u64]>) -> Result<PageArray, Failure> {
+        let PackedLayout { mut axes, len } = self.program.packed(&array.dims, self.values)?;
+        check_len(len)?;
+        if is_by_column(self.program, array) && axes.len() > 1 {
+            let last = axes.len() - 1;
+            axes[last].stride = axes[last - 1].extent;
+            axes[last - 1].stride = 1;
         }
-        let array = |slot: &Slot| {
-            let BoundArray { given, stretches, axes } = &self.arrays[slot];
-            let elem = match given {
-                BufferArg::One(buffer) => Some(buffer.elem()),
-                BufferArg::List(buffers) => buffers.first().map(Buffer::elem),
-            };
-            let place = match (given, &stretches[..]) {
-                (BufferArg::One(_), [stretch]) => ArrayPlace::One(*stretch),
-                (_, stretches) => ArrayPlace::List(stretches),
-            };
-            elem.map(|elem| contract::BoundArray { name: "array", elem, place, axes: Some(axes) })
+        let mut one = || match offsets {
+            Some(offsets) => Buffer::from_bits(array.elem, offsets.iter().copied()),
+            None if array.is_given => self.numbers.array(array.elem, len as usize),
+            None => Buffer::zeros_of(array.elem, len as usize),
         };
-        let arrays =
-            launch.bind.iter().filter_map(|(operand, slot)| Some((*operand, array(slot)?)));
-        let arrays: Vec<_> = arrays.collect();
-        let given = contract::Arguments {
-            extents: &extents,
-            arguments: self.known.arguments(),
-            arrays: &arrays,
-        };
-        let mut bound = Err(Failure::Internal("a launch of no kernel"));
-        for id in &launch.choose {
-            let kernel = program.kernel(*id);
-            bound =
-                kernel.contract().bind(&given).map(|call| (kernel, call)).map_err(Failure::from);
-            if bound.is_ok() {
-                break;
-            }
-        }
-        let (kernel, call) = bound?;
-        let (buffers, scalars) = self.given(launch, kernel, &call)?;
-        let mut options = Options::default();
-        options.instructions = INSTRUCTIONS;
-        options.compiled = is_watched;
-        let watched: &[u32] = if is_watched { &[0] } else { &[] };
-        let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, watched, &options)?;
-        Ok(LaunchResult {
-            kernel,
-            grid: call.grid,
-            profile: ran?,
-            trace: traces.into_iter().next(),
-        })
-    }
-
-    /// What a kernel is given, in the order of its parameters.
-    fn given(
-        &self,
-        launch: &Launch,
-        kernel: &VerifiedKernel,
-        call: &Call,
-    ) -> Result<(Vec<BufferArg>, Vec<u64>), Failure> {
-        let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
-        for (param, bits) in kernel.params.iter().zip(&call.scalars) {
-            match &param.kind {
-                ParamKind::Scalar { .. } => scalars.push(*bits),
-                ParamKind::Buffer { operand, .. } | ParamKind::TensorMap { operand, .. } => {
-                    let slot = launch.bind.iter().find(|(of, _)| of == operand);
-                    let (_, slot) = slot.ok_or(Failure::Internal("an operand is not bound"))?;
-                    buffers.push(self.arrays[slot].given.clone());
-                }
-            }
-        }
-        Ok((buffers, scalars))
-    }
-
-    /// Makes an array of the program, unless a launch before had it.
-    fn bind(&mut self, slot: Slot) -> Result<(), Failure> {
-        if self.arrays.contains_key(&slot) {
-            return Ok(());
-        }
-        let program = self.program;
-        let (elem, dims, count, is_given) = match slot {
-            Slot::Input(n) => array_parts(program.inputs.get(n))?,
-            Slot::Output(n) => array_parts(program.outputs.get(n))?,
-            Slot::Temp(n) => {
-                let temp = program.temps.get(n).ok_or(Failure::Internal("no such temporary"))?;
-                (temp.elem, &temp.dims, None, false)
-            }
-        };
-        let axes = self.axes(slot, dims)?;
-        let len = axes.iter().map(|axis| axis.extent).fold(1, u64::saturating_mul);
-        if len > ELEMENTS {
-            return Err(Failure::TooLarge(len));
-        }
-        let is_offsets = self.offsets.is_some() && slot == Slot::Input(program.inputs.len() - 1);
-        let mut one = || match self.offsets.filter(|_| is_offsets) {
-            Some(offsets) => Buffer::from_bits(elem, offsets.iter().copied()),
-            None if is_given => self.numbers.array(elem, len as usize),
-            None => Buffer::zeros_of(elem, len as usize),
-        };
-        let (given, many) = match count {
+        let (given, many) = match &array.count {
             None => (BufferArg::One(one()), 1),
             Some(count) => {
-                let count = program.eval(count, self.known)?;
+                let count = self.program.eval(count, self.values)?;
                 (BufferArg::List((0..count).map(|_| one()).collect()), count)
             }
         };
-        let stretches = vec![Region { address: 0, len }; many as usize];
-        self.arrays.insert(slot, BoundArray { given, stretches, axes });
-        Ok(())
-    }
-
-    /// The extents of an array without gaps, and the distances between neighbours: matrices lie row by row, or column by
-    /// column where the kernels that take them say so.
-    fn axes(&self, slot: Slot, dims: &[Expr]) -> Result<Vec<ArrayAxis>, Failure> {
-        let mut order: Vec<usize> = (0..dims.len()).collect();
-        if self.is_by_column(slot) && dims.len() > 1 {
-            order.swap(dims.len() - 2, dims.len() - 1);
-        }
-        let mut axes = vec![ArrayAxis { extent: 1, stride: 1 }; dims.len()];
-        let mut stride = 1;
-        for dim in order.into_iter().rev() {
-            let extent = self.program.eval(&dims[dim], self.known)?;
-            axes[dim] = ArrayAxis { extent, stride };
-            stride = stride.saturating_mul(extent);
-        }
-        Ok(axes)
-    }
-
-    fn is_by_column(&self, slot: Slot) -> bool {
-        let binds = self.launches.iter().flat_map(|launch| {
-            let operands = launch.bind.iter().filter(move |(_, of)| *of == slot);
-            operands.flat_map(|(operand, _)| launch.choose.iter().map(|id| (*operand, *id)))
-        });
-        let mut arrays = binds.flat_map(|(operand, id)| {
-            let arrays = self.program.kernel(id).contract().arrays();
-            arrays.filter(move |array| array.operand == operand)
-        });
-        arrays.any(|array| array.contiguous_dim() + 2 == array.rank())
+        let regions = vec![Region { address: 0, len }; many as usize];
+        Ok(PageArray { elem: array.elem, given, regions, axes })
     }
 }
 
-type ArrayParts<'p> = (gemm_dsl::ir::Elem, &'p Vec<Expr>, Option<&'p Expr>, bool);
+/// Checks that a page has room for an array.
+fn check_len(len: u64) -> Result<(), Failure> {
+    if len > ELEMENTS { Err(Failure::TooLarge(len)) } else { Ok(()) }
+}
 
-fn array_parts(array: Option<&Array>) -> Result<ArrayParts<'_>, Failure> {
-    let array = array.ok_or(Failure::Internal("no such array"))?;
-    Ok((array.elem, &array.dims, array.count.as_ref(), array.is_given))
+/// Whether kernels take the matrices of an array column by column.
+fn is_by_column(program: &VerifiedProgram, array: &Array) -> bool {
+    let mut taken = program.kernels.iter().flat_map(|kernel| kernel.contract().arrays());
+    taken.any(|of| of.operand == array.operand && of.contiguous_dim() + 2 == of.rank())
+}
+
+/// An array in the memory of the page.
+struct PageArray {
+    elem: Elem,
+    given: BufferArg,
+    regions: Vec<Region>,
+    axes: Vec<ArrayAxis>,
+}
+
+/// The page as a back end: the simulator, which records the first block of the main launch.
+struct Page<'p> {
+    program: &'p VerifiedProgram,
+    /// The record of the main launch, once it is over.
+    main: Option<RunRecord>,
+}
+
+impl ProgramBackend for Page<'_> {
+    type Array = PageArray;
+    type Report = ();
+    type Error = Failure;
+
+    fn describe<'a>(&self, array: &'a PageArray) -> BoundArray<'a> {
+        let place = match (&array.given, &array.regions[..]) {
+            (BufferArg::One(_), [region]) => ArrayPlace::One(*region),
+            (_, regions) => ArrayPlace::List(regions),
+        };
+        BoundArray { name: "array", elem: array.elem, place, axes: Some(&array.axes) }
+    }
+
+    fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<PageArray, Failure> {
+        let PackedLayout { axes, len } = temporary.layout.clone();
+        check_len(len)?;
+        let elem = temporary.temp.elem;
+        let given = BufferArg::One(Buffer::zeros_of(elem, len as usize));
+        Ok(PageArray { elem, given, regions: vec![Region { address: 0, len }], axes })
+    }
+
+    fn launch(&mut self, launch: &KernelLaunch<'_, PageArray>) -> Result<(), Failure> {
+        let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
+        for argument in &launch.arguments {
+            match argument {
+                KernelArgument::Scalar(_, bits) => scalars.push(*bits),
+                KernelArgument::Array(array) | KernelArgument::TensorMap { array, .. } => {
+                    buffers.push(array.given.clone());
+                }
+            }
+        }
+        let mut options = Options::default();
+        options.instructions = INSTRUCTIONS;
+        options.compiled = launch.is_main;
+        let kernel = self.program.kernel(launch.kernel);
+        let watched: &[u32] = if launch.is_main { &[0] } else { &[] };
+        let (ran, traces) = gemm_sim::record(kernel, &buffers, &scalars, watched, &options)?;
+        let profile = ran?;
+        if let Some(trace) = traces.into_iter().next() {
+            let (kernel, grid) = (kernel.clone(), launch.grid);
+            self.main = Some(RunRecord { kernel, grid, profile, trace, launches: 1 });
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gemm_dsl::Family as _;
-    use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
+    use gemm_dsl::Plan as _;
+    use gemm_dsl::plan::{ReducePlan, SgemmPlan};
 
     /// What comes of a program all of whose extents are one number.
     fn launched(program: &VerifiedProgram, extent: u64) -> Result<RunRecord, Failure> {
-        launch(program, &vec![extent; program.extents.len()], None)
+        let extents = program.extents.iter().map(|of| (*of, extent));
+        launch(program, &extents.collect::<Vec<_>>(), None)
     }
 
     /// A launch ends where a reader has waited for some seconds: of 2^16 blocks with 256 terms each, not of one with 16.
     #[test]
     fn a_launch_that_takes_long_is_given_up() {
-        let spec: SgemmSpec = "block: 1x1".parse().expect("a line");
-        let program = spec.program().expect("a program");
+        let plan: SgemmPlan = "block: 1x1".parse().expect("a line");
+        let program = plan.program().expect("a program");
         assert!(launched(&program, 16).is_ok());
         let failure = launched(&program, 256).map(drop).expect_err("it takes long");
         assert!(matches!(failure, Failure::Simulator(_)), "{failure}");
@@ -286,8 +215,8 @@ mod tests {
     /// What memory of a page cannot hold is refused before it is asked for.
     #[test]
     fn an_array_that_is_too_large_is_refused() {
-        let spec: ReduceSpec = "over: rows, block: 64".parse().expect("a line");
-        let program = spec.program().expect("a program");
+        let plan: ReducePlan = "over: rows, block: 64".parse().expect("a line");
+        let program = plan.program().expect("a program");
         let failure = launched(&program, 4097).map(drop).expect_err("4097 x 4097 elements");
         assert!(matches!(failure, Failure::TooLarge(len) if len == 4097 * 4097), "{failure}");
     }

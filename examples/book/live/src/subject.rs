@@ -3,11 +3,11 @@
 use crate::launch::{self, RunRecord};
 use gemm_draw::shapes::{self, SimulationLimits};
 use gemm_dsl::ir::{Extent, Variant, VerifiedProgram};
-use gemm_dsl::plan::Decision;
+use gemm_dsl::plan::{Decision, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Over, ReduceSpec, SgemmSpec, Spec};
 use gemm_dsl::stages::{self, Stage};
 use gemm_dsl::tables::Target;
-use gemm_dsl::{Family as _, SpecErrors};
+use gemm_dsl::{Plan as _, SpecErrors};
 
 /// The most that a page simulates while its reader waits: the fastest product is answered in a quarter of a second.
 const MOST: SimulationLimits = SimulationLimits { elements: 1 << 21, fmas: 1 << 25 };
@@ -45,13 +45,13 @@ impl Family {
     }
 }
 
-/// A spec that has a plan.
+/// The plan of a spec of either family.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// Of a reduction.
-    Reduce(Box<ReduceSpec>),
+    Reduce(Box<ReducePlan>),
     /// Of a product.
-    Sgemm(Box<SgemmSpec>),
+    Sgemm(Box<SgemmPlan>),
 }
 
 /// What a spec is launched on.
@@ -59,8 +59,8 @@ pub enum Subject {
 pub struct Problem {
     /// In words.
     pub words: String,
-    /// The extents, in the order of the program's.
-    extents: Vec<u64>,
+    /// The extents of the program.
+    extents: Vec<(Extent, u64)>,
     /// The offsets of segments.
     offsets: Option<Vec<u64>>,
 }
@@ -81,38 +81,35 @@ impl Subject {
     pub fn product(&self) -> Option<&SgemmSpec> {
         match self {
             Self::Reduce(_) => None,
-            Self::Sgemm(spec) => Some(spec),
+            Self::Sgemm(plan) => Some(plan.spec()),
         }
     }
 
     /// The spec, as it is printed.
     pub fn line(&self) -> String {
         match self {
-            Self::Reduce(spec) => spec.to_string(),
-            Self::Sgemm(spec) => spec.to_string(),
+            Self::Reduce(plan) => plan.spec().to_string(),
+            Self::Sgemm(plan) => plan.spec().to_string(),
         }
     }
 
     /// Its program.
     ///
     /// # Errors
-    /// All faults of the spec.
+    /// A mistake of the generator.
     pub fn program(&self) -> Result<VerifiedProgram, SpecErrors> {
         match self {
-            Self::Reduce(spec) => spec.program(),
-            Self::Sgemm(spec) => spec.program(),
+            Self::Reduce(plan) => plan.program(),
+            Self::Sgemm(plan) => plan.program(),
         }
     }
 
     /// What its plan decided.
-    ///
-    /// # Errors
-    /// As those of [`program`](Self::program).
-    pub fn decisions(&self) -> Result<Vec<Decision>, SpecErrors> {
-        Ok(match self {
-            Self::Reduce(spec) => spec.plan()?.decisions(),
-            Self::Sgemm(spec) => spec.plan()?.decisions(),
-        })
+    pub fn decisions(&self) -> Vec<Decision> {
+        match self {
+            Self::Reduce(plan) => plan.decisions(),
+            Self::Sgemm(plan) => plan.decisions(),
+        }
     }
 
     /// What it is launched on: what the page of a stage has too, unless that takes long.
@@ -121,12 +118,12 @@ impl Subject {
     /// Says that a block is too large to be simulated while somebody waits, or which extent of the program it does not know.
     pub fn problem(&self, program: &VerifiedProgram) -> Result<Problem, String> {
         let (words, extent, offsets): (_, Box<dyn Fn(Extent) -> Option<u64>>, _) = match self {
-            Self::Reduce(spec) => {
-                let plan = spec.plan().map_err(|faults| faults.to_string())?;
-                let arrays = shapes::arrays(&plan, MOST)?;
+            Self::Reduce(plan) => {
+                let over = plan.spec().over;
+                let arrays = shapes::arrays(plan, MOST)?;
                 let (outer, len, inner) = arrays.size;
                 let (outer, len, inner) = (outer as u64, len as u64, inner as u64);
-                let is_segments = spec.over == Over::Segments;
+                let is_segments = over == Over::Segments;
                 let offsets = is_segments.then(|| (0..=outer).map(|n| n * len).collect());
                 let all = arrays.elements as u64;
                 let extent = move |extent| match extent {
@@ -136,13 +133,12 @@ impl Subject {
                     Extent::OUTER | Extent::SEGMENTS => Some(outer),
                     _ => None,
                 };
-                (arrays.in_words(spec.over), Box::new(extent), offsets)
+                (arrays.in_words(over), Box::new(extent), offsets)
             }
-            Self::Sgemm(spec) => {
-                let plan = spec.plan().map_err(|faults| faults.to_string())?;
+            Self::Sgemm(plan) => {
                 let most = SimulationLimits { fmas: MOST.fmas / self.weight(program), ..MOST };
-                let (m, n, k) = shapes::extents(&plan, most)?;
-                let products = shapes::products(&plan).max(PRODUCTS);
+                let (m, n, k) = shapes::extents(plan, most)?;
+                let products = shapes::products(plan).max(PRODUCTS);
                 let extent = move |extent| match extent {
                     Extent::M => Some(m as u64),
                     Extent::N => Some(n as u64),
@@ -152,14 +148,18 @@ impl Subject {
                     _ => None,
                 };
                 let mut words = format!("m = {m}, n = {n}, k = {k}");
-                if spec.batch.is_some() {
+                if plan.batch().is_some() {
                     words += &format!(", {products} products");
                 }
                 (words, Box::new(extent), None)
             }
         };
         let unknown = |of| format!("a fault of the page: it does not know the extent `{of}`");
-        let extents = program.extents.iter().map(|of| extent(*of).ok_or_else(|| unknown(of)));
+        let extents = program.extents.iter();
+        let extents = extents.map(|of| {
+            let value = extent(*of).ok_or_else(|| unknown(of))?;
+            Ok::<_, String>((*of, value))
+        });
         Ok(Problem { words, extents: extents.collect::<Result<_, _>>()?, offsets })
     }
 
@@ -167,8 +167,8 @@ impl Subject {
     fn weight(&self, program: &VerifiedProgram) -> u64 {
         let orders = if program.preferred().communicates() { ORDERS } else { 1 };
         let products = match self {
-            Self::Sgemm(spec) if spec.arith.format().is_some() => {
-                TENSOR_CORES.max(spec.arith.products().len() as u64)
+            Self::Sgemm(plan) if plan.spec().arith.format().is_some() => {
+                TENSOR_CORES.max(plan.spec().arith.products().len() as u64)
             }
             _ => 1,
         };
@@ -182,8 +182,8 @@ impl Subject {
             Some(format!("{:02}_{}", stage.index, stage.name))
         }
         match self {
-            Self::Reduce(spec) => Some(("reduce", stem(&**spec, &stages::reduce())?)),
-            Self::Sgemm(spec) => Some(("sgemm", stem(&**spec, &stages::sgemm())?)),
+            Self::Reduce(plan) => Some(("reduce", stem(plan.spec(), &stages::reduce())?)),
+            Self::Sgemm(plan) => Some(("sgemm", stem(plan.spec(), &stages::sgemm())?)),
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
         let subject = Subject::parse(Family::Sgemm, line).expect("a line");
         let program = subject.program().expect("a program");
         let problem = subject.problem(&program).expect("a problem");
-        let extents = program.extents.iter().zip(&problem.extents);
+        let extents = problem.extents.iter();
         let own = extents.filter(|(of, _)| [Extent::M, Extent::N, Extent::K].contains(of));
         (own.map(|(_, extent)| extent).product(), program.preferred().communicates())
     }

@@ -1,8 +1,9 @@
 //! The kernel that another one is compared with.
 
-use super::{CHANGED, Observation, SampleShape, Spec, Subject, entries};
+use super::{CHANGED, Subject};
 use crate::access::{self, Access};
 use crate::comparison::{self, AccessComparison};
+use crate::observation::{Observation, SampleShape, Spec, entries};
 use crate::occupancy::{self, Registers};
 use crate::{diff, views};
 use gemm_bench::cli::Failure;

@@ -1,9 +1,9 @@
 //! The launches that edges are told by: at the ragged shape, at the same with whole tiles along K, and where all tiles are whole.
 
 use super::SIZE;
-use crate::analysis::{Observation, SampleShape, Spec};
 use crate::edges::requests;
 use crate::edges::requests::{EdgeRequests, Guard, LaunchPair};
+use crate::observation::{Observation, SampleShape, Spec};
 use crate::ownership::GlobalMatrix;
 use gemm_bench::cli::Failure;
 use gemm_oracle::product::Size;

@@ -3,7 +3,8 @@
 mod refused;
 
 use super::{FaultReport, HighlightedAccess, MOST, ReplayedLaunch, drawn};
-use crate::analysis::{Observation, Spec, Subject, without};
+use crate::analysis::{Subject, without};
+use crate::observation::{Observation, Spec};
 use crate::sync;
 use gemm_bench::cli::Failure;
 use gemm_bench::family::Family;

@@ -1,7 +1,7 @@
 //! Terms have places, and every word that a C programmer does not know has a term.
 
 use super::*;
-use gemm_dsl::Family as _;
+use gemm_dsl::Plan as _;
 use gemm_dsl::{cuda, stages};
 use std::collections::BTreeSet;
 
@@ -19,8 +19,10 @@ fn terms_are_in_order_and_have_places_of_their_own() {
 
 /// The texts of all kernels of all stages.
 fn texts() -> Vec<String> {
-    let of_products = stages::sgemm().into_iter().map(|stage| stage.spec.program());
-    let of_reductions = stages::reduce().into_iter().map(|stage| stage.spec.program());
+    let of_products =
+        stages::sgemm().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
+    let of_reductions =
+        stages::reduce().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
     let programs = of_products.chain(of_reductions).map(|program| program.expect("a stage"));
     programs
         .flat_map(|program| {

@@ -134,7 +134,7 @@ fn tile(kernel: &Kernel, trace: &Trace, side: usize) -> Option<OwnedTile> {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use crate::ownership;
     use crate::ownership::{NAMES, OwnedTile};
     use gemm_bench::family::Family;

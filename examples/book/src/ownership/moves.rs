@@ -1,6 +1,6 @@
 //! Which thread moved which element, from a trace of elements that are their own numbers.
 
-use crate::analysis::Observation;
+use crate::observation::Observation;
 use gemm_dsl::ir::{BufferLayout, Elem, Kernel, ParamKind, Space};
 use gemm_runtime::watch::{AccessEvent, Kind, Trace};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

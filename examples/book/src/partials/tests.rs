@@ -1,5 +1,5 @@
 use super::*;
-use crate::analysis::Spec;
+use crate::observation::Spec;
 use gemm_bench::family::Family;
 use gemm_dsl::cuda;
 use gemm_dsl::stages;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::analysis::Spec;
+use crate::observation::Spec;
 use crate::wgmma::multistage::{SlotState, Tiles};
 use gemm_bench::family::Family;
 use gemm_dsl::ir::MbarrierOp;

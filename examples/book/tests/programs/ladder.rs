@@ -2,8 +2,7 @@
 
 use super::{program, refusal, run, text};
 use gemm_dsl::stages;
-use ndarray::{Array1, Array2, array};
-use ndarray_npy::write_npy;
+use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
@@ -25,9 +24,14 @@ fn column<'r>(rows: &'r [Value], counter: &str) -> Vec<&'r Value> {
     rows.iter().map(|row| &row["counters"][counter]).collect()
 }
 
-fn npy(dir: &Path, name: &str, write: impl FnOnce(&Path)) -> String {
+/// A file of an array.
+fn npy<T: AutoSerialize>(dir: &Path, name: &str, shape: &[u64], elements: &[T]) -> String {
     let path = dir.join(name);
-    write(&path);
+    let file = std::fs::File::create(&path).expect("a file");
+    let options = WriteOptions::<T>::new().default_dtype().shape(shape);
+    let mut writer = options.writer(file).begin_nd().expect("a header");
+    elements.iter().try_for_each(|element| writer.push(element)).expect("written");
+    writer.finish().expect("all elements");
     path.display().to_string()
 }
 
@@ -128,18 +132,12 @@ fn stages_with_two_widths_run_at_both() {
 #[test]
 fn real_input_is_reduced_and_multiplied() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let x = npy(dir.path(), "x.npy", |path| {
-        write_npy(path, &array![1.5_f32, -2.0, 4.0]).expect("written");
-    });
+    let x = npy(dir.path(), "x.npy", &[3], &[1.5_f32, -2.0, 4.0]);
     for row in rows(&format!("reduce --input {x}")) {
         assert_eq!((&row["result"], &row["reference"]), (&Value::from(3.5), &Value::from(3.5)));
     }
-    let a = npy(dir.path(), "a.npy", |path| {
-        write_npy(path, &Array2::<f32>::ones((3, 5))).expect("written");
-    });
-    let b = npy(dir.path(), "b.npy", |path| {
-        write_npy(path, &Array2::<f32>::ones((5, 2))).expect("written");
-    });
+    let a = npy(dir.path(), "a.npy", &[3, 5], &[1.0_f32; 15]);
+    let b = npy(dir.path(), "b.npy", &[5, 2], &[1.0_f32; 10]);
     for row in rows(&format!("sgemm --input {a} {b}")) {
         assert_eq!((&row["m"], &row["n"]), (&Value::from(3), &Value::from(2)));
         assert_eq!(row["result"], 5.0);
@@ -151,20 +149,12 @@ fn real_input_is_reduced_and_multiplied() {
 #[test]
 fn faulty_input_is_refused_with_its_reason() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let wide = npy(dir.path(), "wide.npy", |path| {
-        write_npy(path, &Array1::<f64>::ones(3)).expect("written");
-    });
-    let nan = npy(dir.path(), "nan.npy", |path| {
-        write_npy(path, &array![1.0_f32, f32::NAN]).expect("written");
-    });
-    let square = npy(dir.path(), "square.npy", |path| {
-        write_npy(path, &Array2::<f32>::ones((2, 2))).expect("written");
-    });
-    let cut = npy(dir.path(), "cut.npy", |path| {
-        write_npy(path, &Array1::<f32>::ones(100)).expect("written");
-        let bytes = std::fs::read(path).expect("the file");
-        std::fs::write(path, &bytes[..bytes.len() - 10]).expect("written");
-    });
+    let wide = npy(dir.path(), "wide.npy", &[3], &[1.0_f64; 3]);
+    let nan = npy(dir.path(), "nan.npy", &[2], &[1.0, f32::NAN]);
+    let square = npy(dir.path(), "square.npy", &[2, 2], &[1.0_f32; 4]);
+    let cut = npy(dir.path(), "cut.npy", &[100], &[1.0_f32; 100]);
+    let bytes = std::fs::read(&cut).expect("the file");
+    std::fs::write(&cut, &bytes[..bytes.len() - 10]).expect("written");
     for (path, reason) in [
         (wide.as_str(), "float64"),
         (nan.as_str(), "NaN at index 1"),
@@ -182,9 +172,7 @@ fn a_product_that_may_leave_the_range_on_the_way_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let beyond = [vec![1e30_f32, 1e30, 1e-30, 1e-30], [vec![1e30; 64], vec![0.0]].concat()];
     for values in beyond {
-        let path = npy(dir.path(), "x.npy", |path| {
-            write_npy(path, &Array1::from(values)).expect("written");
-        });
+        let path = npy(dir.path(), "x.npy", &[values.len() as u64], &values);
         let message = refusal(&format!("reduce --op prod --input {path}"));
         assert!(message.contains("float32 ends at 3.4e38"), "{message}");
         assert!(message.contains("closer to 1"), "{message}");
@@ -202,9 +190,7 @@ fn numbers_that_json_lacks_have_names() {
 #[test]
 fn a_sum_of_small_numbers_is_a_number() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let path = npy(dir.path(), "x.npy", |path| {
-        write_npy(path, &array![1e-39_f32, 2e-39]).expect("written");
-    });
+    let path = npy(dir.path(), "x.npy", &[2], &[1e-39_f32, 2e-39]);
     assert_eq!(rows(&format!("reduce --input {path}")).len(), 8);
 }
 

@@ -7,8 +7,9 @@ use crate::lower::code::{Fragment, LoadMatrix, Mma};
 use crate::mask::{ALL, WARP};
 use crate::observe::{AccessKind, BoxedTrap};
 use crate::region::slots_of;
+use crate::tensor_core::MmaOperand;
 use gemm_dsl::ir::{LoadMatrix as Matrices, Mma as Matrix};
-use gemm_dsl::target::tensor_core::{Format, MmaOperand};
+use gemm_dsl::target::Format;
 
 /// The names of the instructions, for messages.
 const MULTIPLY: &str = "mma";
@@ -78,7 +79,7 @@ impl Machine<'_> {
                 let (line, at) = place(lane, word);
                 for part in 0..per_word {
                     let element = bits >> (part as u32 * format.bits());
-                    lines[line][at * per_word + part] = format.decode(element);
+                    lines[line][at * per_word + part] = MmaOperand::decode(format, element);
                 }
             }
         }

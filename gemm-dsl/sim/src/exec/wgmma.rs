@@ -15,9 +15,10 @@ use crate::lower::code::{Tile, Wgmma, WgmmaSyncOp};
 use crate::mask::{ALL, WARP};
 use crate::observe::{BoxedTrap, trap};
 use crate::region::Region;
+use crate::tensor_core::MmaOperand;
 use crate::trace::{Action, Operand as Read};
 use gemm_dsl::ir::{Descriptor, Wgmma as Matrix};
-use gemm_dsl::target::tensor_core::{Format, MmaOperand};
+use gemm_dsl::target::Format;
 use std::rc::Rc;
 
 /// Bytes that lie together however rows are swizzled.
@@ -321,7 +322,7 @@ impl Machine<'_> {
         let places = (0..rows).flat_map(|row| (0..terms).map(move |k| (row, k * size)));
         let element = |(row, byte)| {
             let address = tile.descriptor.place(tile.start, row, byte);
-            format.decode(self.shared[address as usize / 4] >> (8 * (address % 4)))
+            MmaOperand::decode(format, self.shared[address as usize / 4] >> (8 * (address % 4)))
         };
         places.map(element).collect()
     }

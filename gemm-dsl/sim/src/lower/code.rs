@@ -17,7 +17,7 @@ use gemm_dsl::ir::{
     Descriptor, MemoryOrder, ProxyFence, RegisterLimit, Scope, Space, Stmt, TensorSwizzle,
     VerifiedKernel,
 };
-use gemm_dsl::target::tensor_core::Format;
+use gemm_dsl::target::Format;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -140,14 +140,14 @@ fn together(op: impl Fn(&mut KernelBuilder) -> (AtomicOp, Expr), space: Space) -
     let k = &mut t.k;
     let target = if space == Space::Shared { shared } else { word };
     if space == Space::Shared {
-        thread(k, 0, |k| k.store(at(shared, 0), 0));
+        thread(k, 0, |b| b.store(at(shared, 0), 0));
     }
     k.barrier();
     let (op, value) = op(k);
     let old = k.atomic("old", op, at(target, 0), value, MemoryOrder::Relaxed, Scope::Device);
     k.store(at(out, tid()), old);
     k.barrier();
-    thread(k, 0, |k| k.store(at(out, 64), load(target, 0)));
+    thread(k, 0, |b| b.store(at(out, 64), load(target, 0)));
     t.unordered();
     t.run().expect("the kernel is right")
 }
@@ -196,10 +196,10 @@ fn atomics_on_a_view() {
 fn only_the_lanes_that_take_part() {
     let mut t = team(32, 1);
     let (word, out) = (t.array("word", &[0]), t.array("out", &[-1; 32]));
-    t.k.if_((tid() % 4).equals(1), |k| {
+    t.k.if_((tid() % 4).equals(1), |b| {
         let old =
-            k.atomic("old", AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
-        k.store(at(out, tid()), Expr::from(old).min(0));
+            b.atomic("old", AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
+        b.store(at(out, tid()), Expr::from(old).min(0));
     });
     let expected: Vec<i32> = (0..32).map(|l| if l % 4 == 1 { 0 } else { -1 }).collect();
     assert_eq!(t.run(), Ok(expected));
@@ -213,16 +213,16 @@ fn ordinary_accesses_are_ordered_with_atomics() {
         let (word, out) = (t.array("word", &[0]), t.array("out", &[0]));
         let x = if space == Space::Shared { t.shared("x", 1) } else { word };
         let k = &mut t.k;
-        thread(k, 9, |k| k.store(at(x, 0), 0));
+        thread(k, 9, |b| b.store(at(x, 0), 0));
         k.barrier();
         let first = if atomic_first { 0 } else { 32 };
         for step in [0, 32] {
-            thread(k, step, |k| match (step == first, writes) {
+            thread(k, step, |b| match (step == first, writes) {
                 (true, _) => {
-                    k.atomic_only(AtomicOp::Add, at(x, 0), 1, MemoryOrder::AcqRel, Scope::Device)
+                    b.atomic_only(AtomicOp::Add, at(x, 0), 1, MemoryOrder::AcqRel, Scope::Device)
                 }
-                (false, true) => k.store(at(x, 0), 3),
-                (false, false) => k.store(at(out, 0), load(x, 0)),
+                (false, true) => b.store(at(x, 0), 3),
+                (false, false) => b.store(at(out, 0), load(x, 0)),
             });
             if barrier {
                 k.barrier();
@@ -245,11 +245,11 @@ fn an_atomic_reads_what_must_have_been_written() {
         let mut t = team(32, 1);
         let x = t.shared("x", 2);
         if written {
-            thread(&mut t.k, 0, |k| k.store(at(x, 1), 1));
+            thread(&mut t.k, 0, |b| b.store(at(x, 1), 1));
             t.k.warp_barrier();
         }
-        thread(&mut t.k, 5, |k| {
-            k.atomic_only(AtomicOp::Exchange, at(x, 1), 1, MemoryOrder::Relaxed, Scope::Block);
+        thread(&mut t.k, 5, |b| {
+            b.atomic_only(AtomicOp::Exchange, at(x, 1), 1, MemoryOrder::Relaxed, Scope::Block);
         });
         t
     };
@@ -266,16 +266,16 @@ fn a_copy_is_awaited_before_an_atomic() {
         let mut t = team(32, 1);
         let from = t.array("from", &[3]);
         let (x, out) = (t.shared("x", 1), t.array("out", &[0]));
-        thread(&mut t.k, 0, |k| {
+        thread(&mut t.k, 0, |b| {
             use gemm_dsl::ir::Stmt;
-            k.push(Stmt::CopyAsync { target: at(x, 0), source: at(from, 0), guard: None });
-            k.push(Stmt::CopyCommit);
+            b.push(Stmt::CopyAsync { target: at(x, 0), source: at(from, 0), guard: None });
+            b.push(Stmt::CopyCommit);
             if wait {
-                k.push(Stmt::CopyWait { pending: 0.into() });
+                b.push(Stmt::CopyWait { pending: 0.into() });
             }
             let old =
-                k.atomic("old", AtomicOp::Add, at(x, 0), 1, MemoryOrder::AcqRel, Scope::Block);
-            k.store(at(out, 0), old);
+                b.atomic("old", AtomicOp::Add, at(x, 0), 1, MemoryOrder::AcqRel, Scope::Block);
+            b.store(at(out, 0), old);
         });
         t
     };

@@ -12,8 +12,8 @@ fn five(threads: u32, body: impl FnOnce(&mut KernelBuilder, BufferId, BufferId))
     t
 }
 
-fn on(k: &mut KernelBuilder, op: AtomicOp, word: BufferId, value: impl Into<Expr>) -> Expr {
-    k.atomic("old", op, at(word, 0), value, MemoryOrder::AcqRel, Scope::Device).into()
+fn on(b: &mut KernelBuilder, op: AtomicOp, word: BufferId, value: impl Into<Expr>) -> Expr {
+    b.atomic("old", op, at(word, 0), value, MemoryOrder::AcqRel, Scope::Device).into()
 }
 
 /// The first element that differs, the other order, and what it is in both.
@@ -46,11 +46,11 @@ fn unless_declared(
 
 #[test]
 fn what_only_the_last_one_leaves() {
-    let kernel = || five(1, |k, word, _| _ = on(k, AtomicOp::Exchange, word, block()));
+    let kernel = || five(1, |b, word, _| _ = on(b, AtomicOp::Exchange, word, block()));
     unless_declared(kernel, (element("word", 0), "descending", [4, 0]), &[0; 5]);
     // The greatest and the least are those of any order.
     for (op, left) in [(AtomicOp::Max, 10), (AtomicOp::Min, 0), (AtomicOp::Add, 20)] {
-        let (kernel, arrays) = five(1, |k, word, _| _ = on(k, op, word, block())).finish();
+        let (kernel, arrays) = five(1, |b, word, _| _ = on(b, op, word, block())).finish();
         launch(&kernel, &arrays, &[]).expect("the order does not matter");
         // Each order begins with what the launch was given.
         assert_eq!(arrays[0].to_vec_of(), Some(vec![left]));
@@ -60,9 +60,9 @@ fn what_only_the_last_one_leaves() {
 #[test]
 fn what_each_one_has_found() {
     let kernel = || {
-        five(1, |k, word, out| {
-            let old = on(k, AtomicOp::Add, word, 1);
-            k.store(at(out, block()), old);
+        five(1, |b, word, out| {
+            let old = on(b, AtomicOp::Add, word, 1);
+            b.store(at(out, block()), old);
         })
     };
     let place = (element("out", 0), "descending", [10, 14]);
@@ -73,9 +73,9 @@ fn what_each_one_has_found() {
 #[test]
 fn the_ends_are_not_all_orders() {
     let kernel = || {
-        five(1, |k, word, out| {
-            let old = on(k, AtomicOp::Add, word, 1);
-            k.if_(block().equals(2), |k| k.store(at(out, 2), old));
+        five(1, |b, word, out| {
+            let old = on(b, AtomicOp::Add, word, 1);
+            b.if_(block().equals(2), |b| b.store(at(out, 2), old));
         })
     };
     let (place, order, [ascending, other]) = differing(kernel());
@@ -125,11 +125,11 @@ fn as_many_blocks_as_there_may_be() {
 #[test]
 fn blocks_may_run_together() {
     let kernel = || {
-        five(1, |k, word, out| {
-            on(k, AtomicOp::Add, word, 1);
+        five(1, |b, word, out| {
+            on(b, AtomicOp::Add, word, 1);
             let now =
-                k.atomic("now", AtomicOp::Add, at(word, 0), -1, MemoryOrder::AcqRel, Scope::Device);
-            k.atomic_only(AtomicOp::Max, at(out, 0), now, MemoryOrder::AcqRel, Scope::Device);
+                b.atomic("now", AtomicOp::Add, at(word, 0), -1, MemoryOrder::AcqRel, Scope::Device);
+            b.atomic_only(AtomicOp::Max, at(out, 0), now, MemoryOrder::AcqRel, Scope::Device);
         })
     };
     unless_declared(kernel, (element("out", 0), "interleaved", [11, 15]), &[11, 0, 0, 0, 0]);
@@ -140,10 +140,10 @@ fn blocks_may_run_together() {
 fn threads_of_a_block_have_no_order() {
     for (threads, apart) in [(2, 1), (64, 32)] {
         let kernel = || {
-            five(threads, |k, word, out| {
-                k.if_(block().equals(0).and((tid() % apart).equals(0)), |k| {
-                    let old = on(k, AtomicOp::Add, word, 1);
-                    k.store(at(out, tid() / apart), old);
+            five(threads, |b, word, out| {
+                b.if_(block().equals(0).and((tid() % apart).equals(0)), |b| {
+                    let old = on(b, AtomicOp::Add, word, 1);
+                    b.store(at(out, tid() / apart), old);
                 });
             })
         };
@@ -170,9 +170,9 @@ fn every_order_begins_with_what_was_given() {
 #[test]
 fn a_declaration_is_of_one_array() {
     let kernel = |declared: [bool; 2], op: AtomicOp| {
-        let mut t = five(1, |k, word, out| {
-            let old = on(k, op, word, block());
-            k.if_(block().equals(2), |k| k.store(at(out, 2), old));
+        let mut t = five(1, |b, word, out| {
+            let old = on(b, op, word, block());
+            b.if_(block().equals(2), |b| b.store(at(out, 2), old));
         });
         let arrays = t.globals.clone();
         let declared = arrays.into_iter().zip(declared).filter(|(_, declared)| *declared);

@@ -27,20 +27,20 @@ fn index() -> Expr {
 }
 
 fn clusters(blocks: usize) -> Clusters {
-    let mut k = KernelBuilder::new("kernel");
+    let mut b = KernelBuilder::new("kernel");
     let grid = [blocks as u64, 1, 1].map(Expr::U64);
-    k.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
-    k.cluster(2);
+    b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
+    b.cluster(2);
     let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
-    let from = k.tensor_map("in", Elem::I32, Operand::Input(0), map);
-    k.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
-    let out = k.global("out", Elem::I32, Operand::Output(0));
-    k.shape(out, [(64 * blocks as i32).into()], [1.into()]);
+    let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);
+    b.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
+    let out = b.global("out", Elem::I32, Operand::Output(0));
+    b.shape(out, [(64 * blocks as i32).into()], [1.into()]);
     let swizzle = TensorSwizzle::Bytes128.layout(Elem::I32);
     let layout = BufferLayout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
-    let to = k.shared("x", Elem::I32, [16.into(), 32.into()], layout, "");
-    let barrier = k.mbarriers("full", 2, "");
-    Clusters { k, blocks, from, to, out, barrier }
+    let to = b.shared("x", Elem::I32, [16.into(), 32.into()], layout, "");
+    let barrier = b.mbarriers("full", 2, "");
+    Clusters { k: b, blocks, from, to, out, barrier }
 }
 
 /// Clusters whose blocks have each made a barrier that so many arrivals complete, and told one another.
@@ -52,17 +52,17 @@ fn with_barriers(count: i32) -> Clusters {
 }
 
 /// A statement of the first thread of a block.
-fn first_of(k: &mut KernelBuilder, of: i32, body: impl FnOnce(&mut KernelBuilder)) {
-    k.if_(rank().equals(of).and(tid().equals(0)), body);
+fn first_of(b: &mut KernelBuilder, of: i32, body: impl FnOnce(&mut KernelBuilder)) {
+    b.if_(rank().equals(of).and(tid().equals(0)), body);
 }
 
 impl Clusters {
     fn make(&mut self, count: i32, shows: bool) {
         let barrier = self.barrier;
-        thread(&mut self.k, 0, |k| {
-            k.mbarrier_init(barrier, 1, count);
+        thread(&mut self.k, 0, |b| {
+            b.mbarrier_init(barrier, 1, count);
             if shows {
-                k.proxy_fence(ProxyFence::MbarrierInit);
+                b.proxy_fence(ProxyFence::MbarrierInit);
             }
         });
     }
@@ -71,10 +71,10 @@ impl Clusters {
     fn bring(&mut self, blocks: impl Into<Expr>) {
         let (Self { from, to, barrier, .. }, blocks) = (&*self, blocks.into());
         let (from, to, barrier) = (*from, *to, *barrier);
-        thread(&mut self.k, 0, |k| k.mbarrier_arrive_expect(barrier, 1, 1024));
-        first_of(&mut self.k, 0, |k| {
+        thread(&mut self.k, 0, |b| b.mbarrier_arrive_expect(barrier, 1, 1024));
+        first_of(&mut self.k, 0, |b| {
             let to = Access::new(to, [0.into(), 0.into()]);
-            k.tensor_multicast(from, [8.into(), 0.into()], to, (barrier, 1.into()), blocks);
+            b.tensor_multicast(from, [8.into(), 0.into()], to, (barrier, 1.into()), blocks);
         });
     }
 
@@ -130,11 +130,11 @@ fn a_block_knows_its_number_in_the_cluster() {
 fn blocks_of_a_cluster_have_shared_memory_and_barriers_of_their_own() {
     let mut c = clusters(4);
     let to = c.to;
-    warp(&mut c.k, 0, |k| {
-        k.store(Access::new(to, [0.into(), tid()]), block() * 100 + tid());
-        k.named_arrive(3, 64);
+    warp(&mut c.k, 0, |b| {
+        b.store(Access::new(to, [0.into(), tid()]), block() * 100 + tid());
+        b.named_arrive(3, 64);
     });
-    warp(&mut c.k, 1, |k| k.named_barrier(3, 64));
+    warp(&mut c.k, 1, |b| b.named_barrier(3, 64));
     c.k.barrier();
     c.give_row(0);
     let expected: Vec<i32> = (0..4 * 64).map(|i| i / 64 * 100 + i % 32).collect();
@@ -154,9 +154,9 @@ fn a_barrier_of_the_cluster_orders_what_its_blocks_do() {
             None => {}
         }
         let out = c.out;
-        c.k.if_(rank().equals(0).and(block().equals(0)), |k| {
+        c.k.if_(rank().equals(0).and(block().equals(0)), |b| {
             let value = load(out, tid() + 64 * distance);
-            k.store(at(out, tid()), value);
+            b.store(at(out, tid()), value);
         });
         c
     };
@@ -184,17 +184,17 @@ fn all_threads_of_a_cluster_come_to_its_barrier() {
         body(&mut c.k);
         c.kind()
     };
-    let alone = |k: &mut KernelBuilder| k.if_(rank().equals(1), KernelBuilder::cluster_barrier);
+    let alone = |b: &mut KernelBuilder| b.if_(rank().equals(1), KernelBuilder::cluster_barrier);
     assert_eq!(coming(&alone), FaultKind::BarrierAfterExit { exited: 64 });
-    let lanes = |k: &mut KernelBuilder| k.if_(tid().lt(40), KernelBuilder::cluster_barrier);
+    let lanes = |b: &mut KernelBuilder| b.if_(tid().lt(40), KernelBuilder::cluster_barrier);
     let divergent = FaultKind::DivergentBarrier { scope: Scope::Cluster, absent: 24 };
     assert_eq!(coming(&lanes), divergent);
-    let two = |k: &mut KernelBuilder| {
-        k.if_else(rank().equals(0), KernelBuilder::cluster_barrier, KernelBuilder::cluster_barrier);
+    let two = |b: &mut KernelBuilder| {
+        b.if_else(rank().equals(0), KernelBuilder::cluster_barrier, KernelBuilder::cluster_barrier);
     };
     assert!(matches!(coming(&two), FaultKind::BarrierMismatch { .. }));
-    let other = |k: &mut KernelBuilder| {
-        k.if_else((tid() / 32).equals(0), KernelBuilder::cluster_barrier, KernelBuilder::barrier);
+    let other = |b: &mut KernelBuilder| {
+        b.if_else((tid() / 32).equals(0), KernelBuilder::cluster_barrier, KernelBuilder::barrier);
     };
     assert!(matches!(coming(&other), FaultKind::BarrierMismatch { .. }));
 }
@@ -203,8 +203,8 @@ fn all_threads_of_a_cluster_come_to_its_barrier() {
 fn a_hang_names_the_blocks_of_the_cluster() {
     let mut c = with_barriers(2);
     let barrier = c.barrier;
-    first_of(&mut c.k, 0, |k| k.mbarrier_arrive_remote(barrier, 1, 1));
-    c.k.if_(rank().equals(1), |k| k.mbarrier_wait(barrier, 1, 0));
+    first_of(&mut c.k, 0, |b| b.mbarrier_arrive_remote(barrier, 1, 1));
+    c.k.if_(rank().equals(1), |b| b.mbarrier_wait(barrier, 1, 0));
     c.k.cluster_barrier();
     let kind = c.kind();
     let FaultKind::Deadlock { waiting, .. } = &kind else { panic!("{kind}") };
@@ -233,21 +233,21 @@ fn an_arrival_from_another_block_orders() {
         let arrives = order.is_some();
         let mut c = with_barriers(1);
         let (barrier, out) = (c.barrier, c.out);
-        first_of(&mut c.k, 0, |k| {
-            k.store(at(out, 0), 7);
+        first_of(&mut c.k, 0, |b| {
+            b.store(at(out, 0), 7);
             match order {
-                Some(MemoryOrder::Relaxed) => k.mbarrier_arrive_relaxed(barrier, 1, 1),
-                Some(_) => k.mbarrier_arrive_remote(barrier, 1, 1),
+                Some(MemoryOrder::Relaxed) => b.mbarrier_arrive_relaxed(barrier, 1, 1),
+                Some(_) => b.mbarrier_arrive_remote(barrier, 1, 1),
                 None => {}
             }
         });
-        c.k.if_(rank().equals(1), |k| {
+        c.k.if_(rank().equals(1), |b| {
             if !arrives {
-                thread(k, 0, |k| k.mbarrier_arrive_remote(barrier, 1, rank()));
+                thread(b, 0, |b| b.mbarrier_arrive_remote(barrier, 1, rank()));
             }
-            k.mbarrier_wait(barrier, 1, 0);
+            b.mbarrier_wait(barrier, 1, 0);
             let value = load(out, 0);
-            k.store(at(out, index()), value);
+            b.store(at(out, index()), value);
         });
         c
     };
@@ -265,21 +265,21 @@ fn a_relaxed_arrival_publishes_no_copies() {
         let mut c = with_barriers(1);
         let (barrier, out) = (c.barrier, c.out);
         let tile = c.k.shared("tile", Elem::I32, [4.into()], BufferLayout::row_major(1), "a tile");
-        first_of(&mut c.k, 0, |k| {
+        first_of(&mut c.k, 0, |b| {
             // What no thread of the first block stores.
             let source = at(out, 127);
-            k.push(Stmt::CopyAsync { target: at(tile, 0), source, guard: None });
-            k.push(Stmt::CopyCommit);
-            k.push(Stmt::CopyWait { pending: 0.into() });
+            b.push(Stmt::CopyAsync { target: at(tile, 0), source, guard: None });
+            b.push(Stmt::CopyCommit);
+            b.push(Stmt::CopyWait { pending: 0.into() });
             match order {
-                MemoryOrder::Relaxed => k.mbarrier_arrive_relaxed(barrier, 1, 0),
-                _ => k.mbarrier_arrive_remote(barrier, 1, 0),
+                MemoryOrder::Relaxed => b.mbarrier_arrive_relaxed(barrier, 1, 0),
+                _ => b.mbarrier_arrive_remote(barrier, 1, 0),
             }
         });
-        c.k.if_(rank().equals(0), |k| {
-            k.mbarrier_wait(barrier, 1, 0);
+        c.k.if_(rank().equals(0), |b| {
+            b.mbarrier_wait(barrier, 1, 0);
             let value = load(tile, 0);
-            k.store(at(out, index()), value);
+            b.store(at(out, index()), value);
         });
         c
     };
@@ -300,7 +300,7 @@ fn a_barrier_of_another_block_is_made_and_shown() {
             c.k.barrier();
         }
         let barrier = c.barrier;
-        first_of(&mut c.k, 0, |k| k.mbarrier_arrive_remote(barrier, 1, 1));
+        first_of(&mut c.k, 0, |b| b.mbarrier_arrive_remote(barrier, 1, 1));
         c.k.cluster_barrier();
         c
     };
@@ -317,9 +317,9 @@ fn a_block_is_there_when_others_arrive() {
     let leaving = |meets: bool, waits: bool| {
         let mut c = with_barriers(1);
         let barrier = c.barrier;
-        first_of(&mut c.k, 0, |k| k.mbarrier_arrive_remote(barrier, 1, 1));
+        first_of(&mut c.k, 0, |b| b.mbarrier_arrive_remote(barrier, 1, 1));
         if waits {
-            first_of(&mut c.k, 1, |k| k.mbarrier_wait(barrier, 1, 0));
+            first_of(&mut c.k, 1, |b| b.mbarrier_wait(barrier, 1, 0));
         }
         if meets {
             c.k.cluster_barrier();
@@ -342,7 +342,7 @@ fn a_box_comes_to_all_blocks_that_are_named() {
         let mut c = with_barriers(1);
         c.bring(blocks);
         let barrier = c.barrier;
-        c.k.if_(rank().lt(arrived as i32), |k| k.mbarrier_wait(barrier, 1, 0));
+        c.k.if_(rank().lt(arrived as i32), |b| b.mbarrier_wait(barrier, 1, 0));
         if blocks == 3 {
             c.give_row(tid() / 32 * 4);
             let (found, counters) = c.counted().expect("no fault");
@@ -369,7 +369,7 @@ fn a_cluster_has_the_blocks_that_are_named() {
     for block in [-1, 2] {
         let mut c = with_barriers(1);
         let barrier = c.barrier;
-        first_of(&mut c.k, 0, |k| k.mbarrier_arrive_remote(barrier, 1, block));
+        first_of(&mut c.k, 0, |b| b.mbarrier_arrive_remote(barrier, 1, block));
         let block = block.into();
         assert_eq!(c.kind(), FaultKind::NoSuchBlock { block, blocks: 2 });
     }
@@ -381,14 +381,14 @@ fn a_box_overwrites_what_another_block_has_read() {
     for (tells, shows) in [(true, true), (true, false), (false, true)] {
         let mut c = with_barriers(1);
         let (barrier, to) = (c.barrier, c.to);
-        c.k.if_(rank().equals(1), |k| {
-            warp(k, 1, |k| {
-                k.store(Access::new(to, [0.into(), tid() % 32]), tid());
+        c.k.if_(rank().equals(1), |b| {
+            warp(b, 1, |b| {
+                b.store(Access::new(to, [0.into(), tid() % 32]), tid());
                 if shows {
-                    k.proxy_fence(ProxyFence::Async);
+                    b.proxy_fence(ProxyFence::Async);
                 }
             });
-            k.barrier();
+            b.barrier();
         });
         if tells {
             c.k.cluster_barrier();
@@ -408,7 +408,7 @@ fn a_box_does_not_outlive_a_block_that_it_comes_to() {
     let mut c = with_barriers(1);
     c.bring(3);
     let barrier = c.barrier;
-    first_of(&mut c.k, 0, |k| k.mbarrier_wait(barrier, 1, 0));
+    first_of(&mut c.k, 0, |b| b.mbarrier_wait(barrier, 1, 0));
     let fault = fault(c.run());
     assert_eq!(wrong(fault.kind.clone()), (OTHER, MbarrierFault::LeftBehind));
     assert_eq!(fault.statement, "tensor_multicast_2d(&x[0][0], &in, &full[1], 0, 8, 3);");
@@ -420,7 +420,7 @@ fn each_block_waits_for_its_own_box() {
     let mut c = with_barriers(1);
     c.bring(3);
     let barrier = c.barrier;
-    c.k.if_(rank().equals(0), |k| k.mbarrier_wait(barrier, 1, 0));
+    c.k.if_(rank().equals(0), |b| b.mbarrier_wait(barrier, 1, 0));
     c.give_row(0);
     let fault = fault(c.run());
     assert_eq!(fault.block, (1, 0, 0), "{fault}");

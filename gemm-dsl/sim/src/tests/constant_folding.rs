@@ -7,8 +7,8 @@ mod tree;
 
 use super::model::Random;
 use super::*;
+use gemm_dsl::ir::Source;
 use gemm_dsl::ir::Ty;
-use gemm_dsl::ir::contract::Source;
 use tree::Tree;
 
 /// Expressions.

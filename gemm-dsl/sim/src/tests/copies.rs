@@ -99,26 +99,26 @@ fn a_guarded_copy_writes_zeros_and_reads_nothing() {
 #[test]
 fn an_older_copy_still_reads() {
     let kernel = |all_wait: bool| {
-        let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
-        k.shape(scratch, [Expr::U64(4)], [1.into()]);
-        let x = k.shared("x", Elem::F32, [2.into()], BufferLayout::row_major(1), "");
+        let mut b = KernelBuilder::new("kernel");
+        let scratch = b.global("scratch", Elem::F32, Operand::Temp(0));
+        b.shape(scratch, [Expr::U64(4)], [1.into()]);
+        let x = b.shared("x", Elem::F32, [2.into()], BufferLayout::row_major(1), "");
         for lane in 0..2 {
-            k.if_(tid().equals(lane), |k| {
+            b.if_(tid().equals(lane), |b| {
                 let (target, source) = (at(x, lane), at(scratch, 0));
-                k.push(Stmt::CopyAsync { target, source, guard: None });
+                b.push(Stmt::CopyAsync { target, source, guard: None });
             });
-            k.push(Stmt::CopyCommit);
+            b.push(Stmt::CopyCommit);
         }
-        let wait = |k: &mut KernelBuilder| k.push(Stmt::CopyWait { pending: 0.into() });
+        let wait = |b: &mut KernelBuilder| b.push(Stmt::CopyWait { pending: 0.into() });
         if all_wait {
-            wait(&mut k);
+            wait(&mut b);
         } else {
-            k.if_(tid().equals(1), wait);
+            b.if_(tid().equals(1), wait);
         }
-        k.warp_barrier();
-        k.if_(tid().equals(1), |k| k.store(at(scratch, 0), 1.0));
-        let kernel = k.finish().expect("valid");
+        b.warp_barrier();
+        b.if_(tid().equals(1), |b| b.store(at(scratch, 0), 1.0));
+        let kernel = b.finish().expect("valid");
         launch(&kernel, &[Buffer::zeros(4)], &[])
     };
     assert!(kernel(true).is_ok());
@@ -140,27 +140,27 @@ fn pipeline(stages: i32, pending: i32, barrier: bool) -> Bench {
     let x = b.k.shared("x", Elem::F32, [stages.into(), n.into()], BufferLayout::row_major(2), "");
     let (input, output) = (b.input, b.output);
     let sum = b.k.mut_("sum", 0.0);
-    let fetch = |k: &mut KernelBuilder, tile: Expr| {
-        k.push(Stmt::CopyAsync {
+    let fetch = |b: &mut KernelBuilder, tile: Expr| {
+        b.push(Stmt::CopyAsync {
             target: Access::new(x, [tile.clone() % stages, tid()]),
             source: at(input, tile * n + tid()),
             guard: None,
         });
     };
-    b.k.unrolled("early", stages - 1, |k, tile| {
-        fetch(k, tile.into());
-        k.push(Stmt::CopyCommit);
+    b.k.unrolled("early", stages - 1, |b, tile| {
+        fetch(b, tile.into());
+        b.push(Stmt::CopyCommit);
     });
-    b.k.unrolled("tile", tiles, |k, tile| {
-        k.push(Stmt::CopyWait { pending: pending.into() });
+    b.k.unrolled("tile", tiles, |b, tile| {
+        b.push(Stmt::CopyWait { pending: pending.into() });
         if barrier {
-            k.barrier();
+            b.barrier();
         }
         let ahead = tile + (stages - 1);
-        k.if_(ahead.clone().lt(tiles), |k| fetch(k, ahead));
-        k.push(Stmt::CopyCommit);
+        b.if_(ahead.clone().lt(tiles), |b| fetch(b, ahead));
+        b.push(Stmt::CopyCommit);
         let value = Access::new(x, [tile % stages, Expr::from(n - 1) - tid()]).load();
-        k.assign(sum, Expr::from(sum) + value);
+        b.assign(sum, Expr::from(sum) + value);
     });
     b.k.store(at(output, tid()), sum);
     b
@@ -186,12 +186,12 @@ fn a_copy_may_not_overwrite_what_is_still_read() {
         b.k.store(at(x, tid()), 1.0);
         b.k.barrier();
         let (input, output) = (b.input, b.output);
-        b.k.if_(tid().lt(32), |k| k.store(at(output, tid()), load(x, tid() + 32)));
+        b.k.if_(tid().lt(32), |b| b.store(at(output, tid()), load(x, tid() + 32)));
         if barrier {
             b.k.barrier();
         }
-        b.k.if_(tid().ge(32), |k| {
-            k.push(Stmt::CopyAsync { target: at(x, tid()), source: at(input, tid()), guard: None });
+        b.k.if_(tid().ge(32), |b| {
+            b.push(Stmt::CopyAsync { target: at(x, tid()), source: at(input, tid()), guard: None });
         });
         b
     };

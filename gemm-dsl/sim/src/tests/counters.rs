@@ -9,15 +9,15 @@ fn shared_read(len: i32, index: Expr, vector: bool, active: i32) -> Counters {
     let kernel = |reads: bool| {
         let mut b = bench(32, 1, [1, 128]);
         let x = b.shared(len);
-        b.k.unrolled("i", len / 32, |k, i| k.store(at(x, i * 32 + tid()), 1.0));
+        b.k.unrolled("i", len / 32, |b, i| b.store(at(x, i * 32 + tid()), 1.0));
         b.k.barrier();
         let (output, index) = (b.output, index.clone());
-        b.k.if_(tid().lt(active), |k| {
+        b.k.if_(tid().lt(active), |b| {
             let place = if vector { at(x, index).vector() } else { at(x, index) };
             if reads {
-                let value = k.let_("value", place.load());
+                let value = b.let_("value", place.load());
                 if !vector {
-                    k.store(at(output, tid()), value);
+                    b.store(at(output, tid()), value);
                 }
             }
         });
@@ -136,22 +136,22 @@ fn divergent_branches() {
         b.counters().divergent_branches
     };
     let nothing = |_: &mut KernelBuilder| ();
-    assert_eq!(count(64, &|k| k.if_(tid().lt(16), nothing)), 1);
-    assert_eq!(count(64, &|k| k.if_(tid().lt(32), nothing)), 0);
-    assert_eq!(count(64, &|k| k.if_((tid() % 2).equals(0), nothing)), 2);
+    assert_eq!(count(64, &|b| b.if_(tid().lt(16), nothing)), 1);
+    assert_eq!(count(64, &|b| b.if_(tid().lt(32), nothing)), 0);
+    assert_eq!(count(64, &|b| b.if_((tid() % 2).equals(0), nothing)), 2);
     // In the lanes of a partial warp all agree.
-    assert_eq!(count(40, &|k| k.if_(tid().lt(40), nothing)), 0);
-    assert_eq!(count(40, &|k| k.if_(tid().lt(39), nothing)), 1);
+    assert_eq!(count(40, &|b| b.if_(tid().lt(40), nothing)), 0);
+    assert_eq!(count(40, &|b| b.if_(tid().lt(39), nothing)), 1);
     // Inside an `if`, only its own lanes have a say.
-    assert_eq!(count(32, &|k| k.if_(tid().lt(8), |k| k.if_(tid().lt(9), nothing))), 1);
+    assert_eq!(count(32, &|b| b.if_(tid().lt(8), |b| b.if_(tid().lt(9), nothing))), 1);
     // Trips 0, 1, 2, 3 by lane: the first three tests split the lanes, the last has one outcome.
-    let trips = |k: &mut KernelBuilder| {
-        k.loop_("i", For::below(0, tid() % 4), |_, _| ());
+    let trips = |b: &mut KernelBuilder| {
+        b.loop_("i", For::below(0, tid() % 4), |_, _| ());
     };
     assert_eq!(count(32, &trips), 3);
     // Selects and short-circuits do not branch.
-    let select = |k: &mut KernelBuilder| {
-        k.let_("s", tid().lt(5).and(tid().gt(2)).select(1.0, 2.0));
+    let select = |b: &mut KernelBuilder| {
+        b.let_("s", tid().lt(5).and(tid().gt(2)).select(1.0, 2.0));
     };
     assert_eq!(count(32, &select), 0);
 }
@@ -160,10 +160,10 @@ fn divergent_branches() {
 fn barriers_are_counted_for_a_block() {
     let mut b = bench(96, 5, [1, 1]);
     b.k.barrier();
-    b.k.unrolled("i", 3, |k, _| k.barrier());
-    b.k.if_(tid().lt(64), |k| k.warp_barrier());
+    b.k.unrolled("i", 3, |b, _| b.barrier());
+    b.k.if_(tid().lt(64), |b| b.warp_barrier());
     // Only in the block that does most.
-    b.k.if_(Expr::from(Special::BlockX).equals(3), |k| k.barrier());
+    b.k.if_(Expr::from(Special::BlockX).equals(3), |b| b.barrier());
     let c = b.counters();
     assert_eq!((c.block_barriers, c.warp_barriers), (5, 2));
     // 3 warps in 5 blocks: 4 barriers, 2 of 3 warps one more, and 3 in one block.
@@ -179,17 +179,17 @@ fn instructions_by_class() {
     let v = b.k.let_("v", load(input, (tid() * 3 + (Expr::from(n) * 2)) / 4));
     let acc = b.k.mut_("acc", 0.0);
     // Completely unrolled: no control, 4 multiply-adds, and the comparison is folded.
-    b.k.unrolled("i", n, |k, i| {
-        let last = k.let_("last", i + 1);
-        k.if_(Expr::from(last).lt(4), |k| {
+    b.k.unrolled("i", n, |b, i| {
+        let last = b.let_("last", i + 1);
+        b.if_(Expr::from(last).lt(4), |b| {
             let operands = vec![v.into(), v.into(), acc.into()];
-            k.assign(acc, Expr::Call(Intrinsic::Fma, operands));
+            b.assign(acc, Expr::Call(Intrinsic::Fma, operands));
         });
     });
     // Not unrolled: 3 tests and 2 steps; a test is a comparison and a branch.
-    b.k.loop_("j", For::below(0, 2), |k, _| k.assign(acc, Expr::from(acc) + v));
+    b.k.loop_("j", For::below(0, 2), |b, _| b.assign(acc, Expr::from(acc) + v));
     // A comparison and a branch, and in the lanes of one warp a store.
-    b.k.if_(tid().lt(32), |k| k.store(at(output, tid()), acc));
+    b.k.if_(tid().lt(32), |b| b.store(at(output, tid()), acc));
     let c = b.counters();
     assert_eq!((c.global_loads, c.global_stores, c.fma), (2, 1, 6));
     assert_eq!((c.float, c.branch), (2 * 2, 2 * (3 + 1)));
@@ -203,7 +203,7 @@ fn instructions_by_class() {
 fn instructions_count_whatever_lanes_are_active() {
     let mut b = bench(32, 1, [32, 32]);
     let (input, output) = (b.input, b.output);
-    b.k.if_(tid().lt(4), |k| k.store(at(output, tid()), load(input, tid())));
+    b.k.if_(tid().lt(4), |b| b.store(at(output, tid()), load(input, tid())));
     let c = b.counters();
     assert_eq!((c.instructions, c.thread_instructions), (4, 2 * 32 + 2 * 4));
     // Arms of a select count where some lane takes them.
@@ -246,12 +246,12 @@ fn each_statement_has_what_it_is_charged_with() {
     b.k.comment("Two to a bank.");
     b.k.store(at(x, tid() * 2), 1.0);
     b.k.barrier();
-    b.k.if_(tid().lt(16), |k| {
-        let value = k.let_("value", at(x, tid() * 2).load());
+    b.k.if_(tid().lt(16), |b| {
+        let value = b.let_("value", at(x, tid() * 2).load());
         let head = For::below(0, tid() % 2 + 1).unroll(gemm_dsl::ir::Unroll::By(1));
-        k.loop_("i", head, |k, _| {
+        b.loop_("i", head, |b, _| {
             let owns = Expr::from(Special::BlockX).equals(0);
-            k.if_(owns, |k| k.store(at(output, tid()), value));
+            b.if_(owns, |b| b.store(at(output, tid()), value));
         });
     });
     let kernel = b.k.finish().expect("sound");
@@ -307,9 +307,9 @@ fn what_functions_do_is_charged_to_those_that_apply_them() {
     let six_times = b.k.function("six_times", &[], &param, outer);
     let output = b.output;
     b.k.store(at(output, tid()), six_times.apply([1.0.into()]));
-    b.k.if_(tid().lt(32), |k| {
+    b.k.if_(tid().lt(32), |b| {
         let value = six_times.apply([six_times.apply([2.0.into()])]);
-        k.store(at(output, tid()), value);
+        b.store(at(output, tid()), value);
     });
     let kernel = b.k.finish().expect("sound");
     let buffers = [Buffer::zeros(1), Buffer::zeros(64)];

@@ -13,10 +13,10 @@ fn a_warp_that_waits_in_vain_may_do_other_things() {
         let options = Options { instructions: 1 << 22, ..Options::default() };
         anywhere(t.run_with(&options))
     };
-    let count = |k: &mut KernelBuilder, flag| {
-        k.atomic_only(AtomicOp::Add, at(flag, 1), 1, MemoryOrder::Relaxed, Scope::Block);
+    let count = |b: &mut KernelBuilder, flag| {
+        b.atomic_only(AtomicOp::Add, at(flag, 1), 1, MemoryOrder::Relaxed, Scope::Block);
     };
-    let store = |k: &mut KernelBuilder, flag| k.store(at(flag, 1), 1);
+    let store = |b: &mut KernelBuilder, flag| b.store(at(flag, 1), 1);
     assert_eq!(limited(true, &store), Ok(vec![5]));
     let kind = fault(limited(false, &store)).kind;
     assert!(matches!(kind, FaultKind::Deadlock { .. }), "{kind:?}");
@@ -32,11 +32,11 @@ fn how_often_nobody_asks() {
         let mut t = team(64, 1);
         let (flag, out) = (t.shared("flag", 1), t.array("out", &[0]));
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(flag, 0), 0));
+        thread(k, 0, |b| b.store(at(flag, 0), 0));
         k.barrier();
-        thread(k, 0, |k| {
-            let (tries, twice) = (k.mut_("tries", 0u64), k.mut_("twice", 0u64));
-            let seen = k.mut_("seen", 0);
+        thread(k, 0, |b| {
+            let (tries, twice) = (b.mut_("tries", 0u64), b.mut_("twice", 0u64));
+            let seen = b.mut_("seen", 0);
             let waits = |_| {
                 let none = Expr::from(seen).equals(0);
                 match most {
@@ -44,18 +44,18 @@ fn how_often_nobody_asks() {
                     None => none,
                 }
             };
-            k.loop_("round", For::new(0, waits), |k, _| {
-                k.assign(tries, Expr::from(tries) + 1u64);
-                k.assign(twice, Expr::from(tries) + Expr::from(twice));
+            b.loop_("round", For::new(0, waits), |b, _| {
+                b.assign(tries, Expr::from(tries) + 1u64);
+                b.assign(twice, Expr::from(tries) + Expr::from(twice));
                 let (order, scope) = (MemoryOrder::Acquire, Scope::Block);
-                let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
-                k.assign(seen, found);
+                let found = b.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
+                b.assign(seen, found);
             });
-            k.store(at(out, 0), 1);
+            b.store(at(out, 0), 1);
         });
-        thread(k, 32, |k| {
+        thread(k, 32, |b| {
             if raised {
-                raise(k, at(flag, 0), Scope::Block);
+                raise(b, at(flag, 0), Scope::Block);
             }
         });
         t
@@ -75,30 +75,30 @@ fn a_block_that_meets_in_each_round() {
         let word = t.array("word", &[0]);
         let told = t.shared("told", 1);
         let out = t.array("out", &[0; 2]);
-        let meet = |k: &mut KernelBuilder| match named {
-            true => k.push(gemm_dsl::ir::Stmt::NamedBarrier { id: 1, threads: 64, wait: true }),
-            false => k.barrier(),
+        let meet = |b: &mut KernelBuilder| match named {
+            true => b.push(gemm_dsl::ir::Stmt::NamedBarrier { id: 1, threads: 64, wait: true }),
+            false => b.barrier(),
         };
         // Block `raised` raises the word, the other one asks.
-        t.k.if_(block().equals(raised), |k| thread(k, 0, |k| raise(k, at(word, 0), Scope::Device)));
-        t.k.if_(block().equals(1), |k| {
-            let (seen, count) = (k.mut_("seen", 0), k.mut_("count", 0));
+        t.k.if_(block().equals(raised), |b| thread(b, 0, |b| raise(b, at(word, 0), Scope::Device)));
+        t.k.if_(block().equals(1), |b| {
+            let (seen, count) = (b.mut_("seen", 0), b.mut_("count", 0));
             let waits = |_| {
                 let none = Expr::from(seen).equals(0);
                 rounds.map_or(none.clone(), |most| none.and(Expr::from(count).lt(most)))
             };
-            k.loop_("round", For::new(0, waits), |k, _| {
-                thread(k, 0, |k| {
+            b.loop_("round", For::new(0, waits), |b, _| {
+                thread(b, 0, |b| {
                     let (order, scope) = (MemoryOrder::Acquire, Scope::Device);
-                    let found = k.atomic("found", AtomicOp::Add, at(word, 0), 0, order, scope);
-                    k.store(at(told, 0), found);
+                    let found = b.atomic("found", AtomicOp::Add, at(word, 0), 0, order, scope);
+                    b.store(at(told, 0), found);
                 });
-                meet(k);
-                k.assign(seen, load(told, 0));
-                k.assign(count, Expr::from(count) + 1);
-                meet(k);
+                meet(b);
+                b.assign(seen, load(told, 0));
+                b.assign(count, Expr::from(count) + 1);
+                meet(b);
             });
-            thread(k, 0, |k| k.store(at(out, 1), load(told, 0) + 1));
+            thread(b, 0, |b| b.store(at(out, 1), load(told, 0) + 1));
         });
         t
     };
@@ -128,33 +128,33 @@ fn a_block_that_meets_until_another_one_is_done() {
         let (drawn, word) = (t.array("drawn", &[0]), t.array("word", &[0, 0]));
         let (told, own) = (t.shared("told", 1), t.shared("own", 1));
         let k = &mut t.k;
-        thread(k, 0, |k| {
+        thread(k, 0, |b| {
             let (order, scope) = (MemoryOrder::AcqRel, Scope::Device);
-            let old = k.atomic("old", AtomicOp::Add, at(drawn, 0), 1, order, scope);
-            k.store(at(own, 0), old);
+            let old = b.atomic("old", AtomicOp::Add, at(drawn, 0), 1, order, scope);
+            b.store(at(own, 0), old);
         });
         k.barrier();
         // The first to draw raises the word after long; the second one waits for it.
-        k.if_(load(own, 0).equals(0), |k| {
-            k.loop_("i", For::below(0, 9000), |k, _| k.barrier());
+        k.if_(load(own, 0).equals(0), |b| {
+            b.loop_("i", For::below(0, 9000), |b, _| b.barrier());
             if raises {
-                thread(k, 0, |k| raise(k, at(word, 0), Scope::Device));
+                thread(b, 0, |b| raise(b, at(word, 0), Scope::Device));
             }
         });
-        k.if_(load(own, 0).equals(1), |k| {
-            let seen = k.mut_("seen", 0);
+        k.if_(load(own, 0).equals(1), |b| {
+            let seen = b.mut_("seen", 0);
             let waits = |_| Expr::from(seen).equals(0);
-            k.loop_("round", For::new(0, waits), |k, _| {
-                thread(k, 0, |k| {
+            b.loop_("round", For::new(0, waits), |b, _| {
+                thread(b, 0, |b| {
                     let (order, scope) = (MemoryOrder::Acquire, Scope::Device);
-                    let found = k.atomic("found", AtomicOp::Add, at(word, 0), 0, order, scope);
-                    k.store(at(told, 0), found);
+                    let found = b.atomic("found", AtomicOp::Add, at(word, 0), 0, order, scope);
+                    b.store(at(told, 0), found);
                 });
-                k.barrier();
-                k.assign(seen, load(told, 0));
-                k.barrier();
+                b.barrier();
+                b.assign(seen, load(told, 0));
+                b.barrier();
             });
-            thread(k, 0, |k| k.store(at(word, 1), 1));
+            thread(b, 0, |b| b.store(at(word, 1), 1));
         });
         t
     };
@@ -171,11 +171,11 @@ fn a_warp_may_not_wait_by_loads() {
         let (word, x) = (t.array("word", &[0]), t.shared("x", 1));
         let flag = if space == Space::Shared { x } else { word };
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(flag, 0), 0));
+        thread(k, 0, |b| b.store(at(flag, 0), 0));
         k.barrier();
-        let raise = |k: &mut KernelBuilder| {
+        let raise = |b: &mut KernelBuilder| {
             if raises {
-                thread(k, 32 - waits, |k| k.store(at(flag, 0), 1));
+                thread(b, 32 - waits, |b| b.store(at(flag, 0), 1));
             }
         };
         if !after {
@@ -217,16 +217,16 @@ fn an_unwritten_word_is_told_from_a_race() {
         let (x, count) = (t.shared("x", 1), t.shared("count", 1));
         let out = t.array("out", &[0]);
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(count, 0), 0));
+        thread(k, 0, |b| b.store(at(count, 0), 0));
         k.barrier();
-        thread(k, 0, |k| k.store(at(out, 0), load(x, 0)));
-        thread(k, 32, |k| {
-            k.loop_("i", For::below(0, atomics), |k, _| {
-                k.atomic_only(AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, Scope::Block);
+        thread(k, 0, |b| b.store(at(out, 0), load(x, 0)));
+        thread(k, 32, |b| {
+            b.loop_("i", For::below(0, atomics), |b, _| {
+                b.atomic_only(AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, Scope::Block);
             });
-            k.loop_("j", For::below(0, rounds), |_, _| ());
+            b.loop_("j", For::below(0, rounds), |_, _| ());
             if written {
-                k.store(at(x, 0), 1);
+                b.store(at(x, 0), 1);
             }
         });
         t

@@ -2,7 +2,7 @@
 
 use super::*;
 use gemm_dsl::ir::{For, Intrinsic, LoadMatrix, Mma, Scope, Stmt};
-use gemm_dsl::target::tensor_core::Format;
+use gemm_dsl::target::Format;
 
 fn guarded(threads: u32, below: i32, scope: Scope) -> Bench {
     let mut b = bench(threads, 1, [1, 1]);

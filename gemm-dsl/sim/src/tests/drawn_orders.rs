@@ -67,26 +67,26 @@ fn passed_on([first, second, third]: [i32; 3], blocks: bool) -> Team {
     t.unordered();
     let k = &mut t.k;
     if !blocks {
-        thread(k, 0, |k| k.store(at(flag, 0), 0));
+        thread(k, 0, |b| b.store(at(flag, 0), 0));
         k.barrier();
     }
-    let ask = |k: &mut KernelBuilder, op, value: i32| -> Expr {
-        k.atomic("old", op, at(flag, 0), value, MemoryOrder::Relaxed, scope).into()
+    let ask = |b: &mut KernelBuilder, op, value: i32| -> Expr {
+        b.atomic("old", op, at(flag, 0), value, MemoryOrder::Relaxed, scope).into()
     };
     let is = |number: i32| match blocks {
         true => block().equals(number).and(tid().equals(0)),
         false => tid().equals(32 * number),
     };
-    k.if_(is(first), |k| {
-        k.store(at(x, 0), 1);
-        ask(k, AtomicOp::Exchange, 1);
+    k.if_(is(first), |b| {
+        b.store(at(x, 0), 1);
+        ask(b, AtomicOp::Exchange, 1);
     });
-    k.if_(is(second), |k| {
-        ask(k, AtomicOp::CompareExchange { expected: 1.into() }, 2);
+    k.if_(is(second), |b| {
+        ask(b, AtomicOp::CompareExchange { expected: 1.into() }, 2);
     });
-    k.if_(is(third), |k| {
-        let old = ask(k, AtomicOp::Add, 0);
-        k.if_(old.equals(2), |k| k.store(at(x, 0), 3));
+    k.if_(is(third), |b| {
+        let old = ask(b, AtomicOp::Add, 0);
+        b.if_(old.equals(2), |b| b.store(at(x, 0), 3));
     });
     t
 }
@@ -109,12 +109,12 @@ fn lanes_have_an_order_of_their_own() {
         let mut t = team(64, 24);
         let (count, out) = (t.shared("count", 1), t.array("out", &[0; 24]));
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(count, 0), 0));
+        thread(k, 0, |b| b.store(at(count, 0), 0));
         k.barrier();
         let old =
             k.atomic("old", AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, Scope::Block);
-        thread(k, first, |k| {
-            k.if_(Expr::from(old).equals(0), |k| k.store(at(out, block()), 1));
+        thread(k, first, |b| {
+            b.if_(Expr::from(old).equals(0), |b| b.store(at(out, block()), 1));
         });
         match t.run() {
             Err(SimError::TurnDependent { turns, .. }) => {

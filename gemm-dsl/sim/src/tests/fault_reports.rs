@@ -11,26 +11,26 @@ fn double_buffer(pending: i32, before: bool, behind: bool) -> Team {
     let x = t.array("x", &(0..2 * 64 * TILES).collect::<Vec<i32>>());
     let out = t.array("out", &[0; 128]);
     let s = t.shared("s", 128);
-    let issue = |k: &mut KernelBuilder, tile: Expr| {
+    let issue = |b: &mut KernelBuilder, tile: Expr| {
         let target = at(s, tile.clone() % 2 * 64 + tid());
         let source = at(x, (block() * TILES + tile.clone()) * 64 + tid());
         let guard = Some(Guard { cond: tile.lt(TILES), or_zero: false });
-        k.push(Stmt::CopyAsync { target, source, guard });
-        k.push(Stmt::CopyCommit);
+        b.push(Stmt::CopyAsync { target, source, guard });
+        b.push(Stmt::CopyCommit);
     };
     let k = &mut t.k;
     issue(k, 0.into());
     let sum = k.mut_("sum", 0);
-    k.loop_("tile", For::below(0, TILES), |k, tile| {
-        issue(k, Expr::from(tile) + 1);
-        k.push(Stmt::CopyWait { pending: pending.into() });
+    k.loop_("tile", For::below(0, TILES), |b, tile| {
+        issue(b, Expr::from(tile) + 1);
+        b.push(Stmt::CopyWait { pending: pending.into() });
         if before {
-            k.barrier();
+            b.barrier();
         }
         let read = load(s, Expr::from(tile) % 2 * 64 + (Expr::from(63) - tid()));
-        k.assign(sum, Expr::from(sum) + read);
+        b.assign(sum, Expr::from(sum) + read);
         if behind {
-            k.barrier();
+            b.barrier();
         }
     });
     k.store(at(out, block() * 64 + tid()), sum);
@@ -65,8 +65,8 @@ fn of_many_that_wait_four_are_named() {
     for (warps, more) in [(4, ""), (5, "; and 1 more"), (7, "; and 3 more")] {
         // The last warp does not come.
         let mut t = team(32 * (warps + 1), 1);
-        t.k.if_(tid().lt(32 * warps as i32), |k| {
-            k.push(Stmt::NamedBarrier { id: 1, threads: 32 * (warps + 1), wait: true });
+        t.k.if_(tid().lt(32 * warps as i32), |b| {
+            b.push(Stmt::NamedBarrier { id: 1, threads: 32 * (warps + 1), wait: true });
         });
         let fault = t.fault();
         let text = fault.to_string();
@@ -82,21 +82,21 @@ fn asks_in_vain(who: i32, by_atomics: bool, pause: i32) -> Team {
     let mut t = team(64, 1);
     let (flag, out) = (t.shared("flag", 1), t.array("out", &[0]));
     let k = &mut t.k;
-    thread(k, 0, |k| k.store(at(flag, 0), 0));
+    thread(k, 0, |b| b.store(at(flag, 0), 0));
     k.barrier();
-    thread(k, who, |k| {
-        let seen = k.mut_("seen", 0);
-        k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
+    thread(k, who, |b| {
+        let seen = b.mut_("seen", 0);
+        b.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |b, _| {
             if by_atomics {
                 let (add, order) = (AtomicOp::Add, MemoryOrder::Acquire);
-                let found = k.atomic("found", add, at(flag, 0), 0, order, Scope::Block);
-                k.assign(seen, found);
+                let found = b.atomic("found", add, at(flag, 0), 0, order, Scope::Block);
+                b.assign(seen, found);
             } else {
-                k.assign(seen, load(flag, 0));
+                b.assign(seen, load(flag, 0));
             }
-            k.loop_("pause", For::below(0, pause), |_, _| ());
+            b.loop_("pause", For::below(0, pause), |_, _| ());
         });
-        k.store(at(out, 0), 1);
+        b.store(at(out, 0), 1);
     });
     t
 }
@@ -131,7 +131,7 @@ fn one_block_has_no_order() {
         let (count, out) = (t.array("count", &[0]), t.array("out", &[0; 64]));
         let scope = Scope::Device;
         let old = t.k.atomic("old", AtomicOp::Add, at(count, 0), 1, MemoryOrder::Relaxed, scope);
-        thread(&mut t.k, 0, |k| k.store(at(out, Expr::from(old) + beyond), 1));
+        thread(&mut t.k, 0, |b| b.store(at(out, Expr::from(old) + beyond), 1));
         t
     };
     let first = kernel(64).fault();

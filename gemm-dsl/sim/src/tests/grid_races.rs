@@ -14,8 +14,8 @@ fn blocks(
     let (word, x) = (t.array("word", &[0]), t.array("x", &[0; 64]));
     let out = t.array("out", &[0; 64]);
     if synchronising {
-        in_block(&mut t.k, 0, |k| {
-            k.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
+        in_block(&mut t.k, 0, |b| {
+            b.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
         });
     }
     body(&mut t.k, x, out);
@@ -37,11 +37,11 @@ fn between(t: Team) -> (u32, u32, bool) {
 fn who_writes_and_reads_a_word_does_not_hide_another_who_reads_it() {
     for synchronising in [false, true] {
         let kernel = |writer: i32, word: i32| {
-            blocks(synchronising, (1, 3), |k, x, out| {
-                k.if_else(
+            blocks(synchronising, (1, 3), |b, x, out| {
+                b.if_else(
                     block().equals(writer),
-                    |k| k.store(at(x, 0), load(x, 0) + 1),
-                    |k| k.store(at(out, block()), load(x, word)),
+                    |b| b.store(at(x, 0), load(x, 0) + 1),
+                    |b| b.store(at(out, block()), load(x, word)),
                 );
             })
         };
@@ -60,9 +60,9 @@ fn a_read_does_not_hide_an_older_one() {
     for synchronising in [false, true] {
         for writer in [1, 2] {
             let kernel = |reads: i32| {
-                blocks(synchronising, (1, 3), |k, x, out| {
-                    k.if_(block().ge(reads), |k| k.store(at(out, block()), load(x, 0)));
-                    k.if_(block().equals(writer), |k| k.store(at(x, 0), 1));
+                blocks(synchronising, (1, 3), |b, x, out| {
+                    b.if_(block().ge(reads), |b| b.store(at(out, block()), load(x, 0)));
+                    b.if_(block().equals(writer), |b| b.store(at(x, 0), 1));
                 })
             };
             assert_eq!(between(kernel(0)), (0, writer as u32, true));
@@ -78,23 +78,23 @@ fn a_read_does_not_hide_an_older_one() {
 fn an_older_read_of_a_copy_is_not_forgotten() {
     for synchronising in [false, true] {
         let kernel = |pending: i32| {
-            blocks(synchronising, (32, 1), |k, x, _| {
-                let to = k.shared("to", Elem::I32, [2.into()], BufferLayout::row_major(1), "");
+            blocks(synchronising, (32, 1), |b, x, _| {
+                let to = b.shared("to", Elem::I32, [2.into()], BufferLayout::row_major(1), "");
                 let copy =
                     |n: i32| Stmt::CopyAsync { target: at(to, n), source: at(x, 0), guard: None };
-                thread(k, 0, |k| {
-                    k.push(copy(0));
-                    k.push(Stmt::CopyCommit);
+                thread(b, 0, |b| {
+                    b.push(copy(0));
+                    b.push(Stmt::CopyCommit);
                 });
-                thread(k, 1, |k| {
-                    k.push(Stmt::CopyCommit);
-                    k.push(copy(1));
-                    k.push(Stmt::CopyCommit);
+                thread(b, 1, |b| {
+                    b.push(Stmt::CopyCommit);
+                    b.push(copy(1));
+                    b.push(Stmt::CopyCommit);
                 });
-                thread(k, 0, |k| k.push(Stmt::CopyWait { pending: pending.into() }));
-                thread(k, 1, |k| k.push(Stmt::CopyWait { pending: 0.into() }));
-                k.warp_barrier();
-                thread(k, 1, |k| k.store(at(x, 0), 1));
+                thread(b, 0, |b| b.push(Stmt::CopyWait { pending: pending.into() }));
+                thread(b, 1, |b| b.push(Stmt::CopyWait { pending: 0.into() }));
+                b.warp_barrier();
+                thread(b, 1, |b| b.store(at(x, 0), 1));
             })
         };
         assert!(kernel(0).run().is_ok());
@@ -113,10 +113,10 @@ fn an_older_read_of_a_copy_is_not_forgotten() {
 fn shared_memory_is_new_to_every_block() {
     for synchronising in [false, true] {
         let kernel = |from: i32| {
-            blocks(synchronising, (32, 40), |k, _, out| {
-                let x = k.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
-                k.if_(block().lt(from), |k| k.store(at(x, tid()), 1));
-                thread(k, 0, |k| k.store(at(out, block()), load(x, 0)));
+            blocks(synchronising, (32, 40), |b, _, out| {
+                let x = b.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
+                b.if_(block().lt(from), |b| b.store(at(x, tid()), 1));
+                thread(b, 0, |b| b.store(at(out, block()), load(x, 0)));
             })
         };
         assert!(kernel(40).run().is_ok());
@@ -132,12 +132,12 @@ fn shared_memory_is_new_to_every_block() {
 fn order_is_new_in_every_block() {
     for synchronising in [false, true] {
         let kernel = |last: i32| {
-            blocks(synchronising, (64, 40), |k, _, out| {
-                let x = k.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
-                k.store(at(x, tid()), 1);
-                k.if_(block().lt(last), |k| k.barrier());
-                k.if_(block().lt(last), |k| k.barrier());
-                thread(k, 0, |k| k.store(at(out, block()), load(x, 40)));
+            blocks(synchronising, (64, 40), |b, _, out| {
+                let x = b.shared("s", Elem::I32, [64.into()], BufferLayout::row_major(1), "");
+                b.store(at(x, tid()), 1);
+                b.if_(block().lt(last), |b| b.barrier());
+                b.if_(block().lt(last), |b| b.barrier());
+                thread(b, 0, |b| b.store(at(out, block()), load(x, 40)));
             })
         };
         assert!(kernel(40).run().is_ok());
@@ -152,11 +152,11 @@ fn order_is_new_in_every_block() {
 fn threads_of_any_block_race_on_global_memory() {
     for synchronising in [false, true] {
         let kernel = |last: i32| {
-            blocks(synchronising, (2, 30), |k, x, out| {
+            blocks(synchronising, (2, 30), |b, x, out| {
                 let own = || block() * 2;
-                k.store(at(x, own() + tid()), 1);
-                k.if_(block().lt(last), |k| k.warp_barrier());
-                k.store(at(out, own() + tid()), load(x, own() + 1 - tid()));
+                b.store(at(x, own() + tid()), 1);
+                b.if_(block().lt(last), |b| b.warp_barrier());
+                b.store(at(out, own() + tid()), load(x, own() + 1 - tid()));
             })
         };
         assert!(kernel(30).run().is_ok());
@@ -171,14 +171,14 @@ fn threads_of_any_block_race_on_global_memory() {
 fn a_copy_of_another_block() {
     for synchronising in [false, true] {
         let kernel = |word: i32, by_copy: bool| {
-            blocks(synchronising, (1, 2), |k, x, out| {
-                let to = k.shared("to", Elem::I32, [1.into()], BufferLayout::row_major(1), "");
+            blocks(synchronising, (1, 2), |b, x, out| {
+                let to = b.shared("to", Elem::I32, [1.into()], BufferLayout::row_major(1), "");
                 let copy = Stmt::CopyAsync { target: at(to, 0), source: at(x, word), guard: None };
-                k.if_(block().equals(0), |k| match by_copy {
-                    true => k.push(copy),
-                    false => k.store(at(out, 0), load(x, word)),
+                b.if_(block().equals(0), |b| match by_copy {
+                    true => b.push(copy),
+                    false => b.store(at(out, 0), load(x, word)),
                 });
-                k.if_(block().equals(1), |k| k.store(at(x, 0), 1));
+                b.if_(block().equals(1), |b| b.store(at(x, 0), 1));
             })
         };
         for by_copy in [true, false] {

@@ -25,13 +25,13 @@ fn blocks_that_race_are_told_whatever_their_threads_ask() {
         let mut t = team(64, 3);
         let (s, word) = (t.shared("s", 1), t.array("word", &[0]));
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(s, 0), 0));
+        thread(k, 0, |b| b.store(at(s, 0), 0));
         k.barrier();
-        k.loop_("i", For::below(0, 20), |k, _| {
-            k.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
+        k.loop_("i", For::below(0, 20), |b, _| {
+            b.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
         });
         k.barrier();
-        thread(k, 0, |k| k.store(at(word, 0), block() + 1));
+        thread(k, 0, |b| b.store(at(word, 0), block() + 1));
         t
     });
     assert!(text.contains("data race on word[0]: this write"), "{text}");
@@ -45,8 +45,8 @@ fn a_fault_behind_a_race_is_the_race() {
             let mut t = team(32, 2);
             let (at_, x) = (t.array("at", &[0]), t.array("x", &[0; 4]));
             t.k.loop_("i", For::below(0, block() * late), |_, _| ());
-            in_block(&mut t.k, 0, |k| k.store(at(at_, 0), 1000));
-            in_block(&mut t.k, 1, |k| k.store(at(x, load(at_, 0)), 1));
+            in_block(&mut t.k, 0, |b| b.store(at(at_, 0), 1000));
+            in_block(&mut t.k, 1, |b| b.store(at(x, load(at_, 0)), 1));
             t
         });
         assert!(
@@ -62,8 +62,8 @@ fn a_fault_before_a_race_is_the_fault() {
     let text = always(20, || {
         let mut t = team(32, 4);
         let x = t.array("x", &[0; 4]);
-        in_block(&mut t.k, 1, |k| k.store(at(x, 4), 1));
-        t.k.if_(block().ge(2), |k| thread(k, 0, |k| k.store(at(x, 0), 1)));
+        in_block(&mut t.k, 1, |b| b.store(at(x, 4), 1));
+        t.k.if_(block().ge(2), |b| thread(b, 0, |b| b.store(at(x, 0), 1)));
         t
     });
     assert!(text.contains("x[4] is out of bounds"), "{text}");
@@ -75,11 +75,11 @@ fn whom_a_race_keeps_waiting() {
     let text = always(10, || {
         let mut t = team(32, 2);
         let (flag, out) = (t.array("flag", &[0]), t.array("out", &[0; 2]));
-        in_block(&mut t.k, 1, |k| k.store(at(flag, 0), 1));
-        in_block(&mut t.k, 0, |k| {
+        in_block(&mut t.k, 1, |b| b.store(at(flag, 0), 1));
+        in_block(&mut t.k, 0, |b| {
             let none = |_| load(flag, 0).equals(0);
-            k.loop_("round", For::new(0, none), |_, _| ());
-            k.store(at(out, 0), 1);
+            b.loop_("round", For::new(0, none), |_, _| ());
+            b.store(at(out, 0), 1);
         });
         t
     });
@@ -93,7 +93,7 @@ fn a_word_that_is_written_twice_in_a_turn() {
     let mut t = team(64, 2);
     let (s, out) = (t.shared("s", 1), t.array("out", &[7; 128]));
     let k = &mut t.k;
-    thread(k, 0, |k| k.store(at(s, 0), 0));
+    thread(k, 0, |b| b.store(at(s, 0), 0));
     k.barrier();
     k.atomic_only(AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
     let own = || at(out, tid() + block() * 64);
@@ -108,11 +108,11 @@ fn what_is_written_in_another_turn_does_not_stay() {
     let (s, out) = (t.shared("s", 1), t.array("out", &[0; 512]));
     t.unordered();
     let k = &mut t.k;
-    thread(k, 0, |k| k.store(at(s, 0), 0));
+    thread(k, 0, |b| b.store(at(s, 0), 0));
     k.barrier();
     let old = k.atomic("old", AtomicOp::Add, at(s, 0), 1, MemoryOrder::Relaxed, Scope::Block);
     // Whoever comes first; in the last turns that is another one in some block.
-    k.if_(Expr::from(old).equals(0), |k| k.store(at(out, block() * 64 + tid()), 1));
+    k.if_(Expr::from(old).equals(0), |b| b.store(at(out, block() * 64 + tid()), 1));
     let first = |i| i32::from(i % 64 == 0);
     assert_eq!(t.run(), Ok((0..512).map(first).collect::<Vec<i32>>()));
 }
@@ -124,15 +124,15 @@ fn an_arrival_that_nobody_completes_is_lost() {
     let kernel = |reads: i32| {
         let mut t = team(96, 2);
         let (x, out) = (t.shared("x", 2), t.array("out", &[0]));
-        let named = |k: &mut KernelBuilder, wait| {
-            k.push(Stmt::NamedBarrier { id: 1, threads: 64, wait });
+        let named = |b: &mut KernelBuilder, wait| {
+            b.push(Stmt::NamedBarrier { id: 1, threads: 64, wait });
         };
-        t.k.if_(block().equals(0), |k| warp(k, 0, |k| named(k, false)));
-        t.k.if_(block().equals(1), |k| {
-            thread(k, 0, |k| k.store(at(x, 0), 1));
-            thread(k, 64, |k| k.store(at(x, 1), 1));
-            k.if_(tid().ge(32), |k| named(k, true));
-            thread(k, 32, |k| k.store(at(out, 0), load(x, reads)));
+        t.k.if_(block().equals(0), |b| warp(b, 0, |b| named(b, false)));
+        t.k.if_(block().equals(1), |b| {
+            thread(b, 0, |b| b.store(at(x, 0), 1));
+            thread(b, 64, |b| b.store(at(x, 1), 1));
+            b.if_(tid().ge(32), |b| named(b, true));
+            thread(b, 32, |b| b.store(at(out, 0), load(x, reads)));
         });
         t
     };

@@ -12,14 +12,14 @@ fn counting(rounds: i32, synchronising: bool) -> Team {
     let (word, out) = (t.array("word", &[0]), t.array("out", &[0; 6]));
     let k = &mut t.k;
     let sum = k.mut_("sum", 0);
-    k.loop_("i", For::below(0, rounds), |k, _| {
-        k.assign(sum, Expr::from(sum) + 1);
+    k.loop_("i", For::below(0, rounds), |b, _| {
+        b.assign(sum, Expr::from(sum) + 1);
     });
-    thread(k, 0, |k| {
+    thread(k, 0, |b| {
         if synchronising {
-            k.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
+            b.atomic_only(AtomicOp::Add, at(word, 0), 1, MemoryOrder::Relaxed, Scope::Device);
         }
-        k.store(at(out, block()), sum);
+        b.store(at(out, block()), sum);
     });
     t
 }
@@ -35,13 +35,13 @@ fn a_loop_without_an_end() {
             let mut t = counting(1, synchronising);
             let out = t.array("counted", &[0u64]);
             let count = t.k.mut_("count", 0u64);
-            t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |k, _| {
-                k.assign(count, Expr::from(count) + 1u64);
+            t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |b, _| {
+                b.assign(count, Expr::from(count) + 1u64);
                 if counted {
-                    in_block(k, 0, |k| k.store(at(out, 0), count));
+                    in_block(b, 0, |b| b.store(at(out, 0), count));
                 }
             });
-            in_block(&mut t.k, 0, |k| k.store(at(out, 0), count));
+            in_block(&mut t.k, 0, |b| b.store(at(out, 0), count));
             t
         };
         for limit in [0, 10, 100_000] {
@@ -55,8 +55,8 @@ fn a_loop_without_an_end() {
     // One of atomics, none of which is in vain.
     let mut t = team(32, 2);
     let word = t.array("word", &[0u32]);
-    t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |k, _| {
-        k.atomic_only(
+    t.k.loop_("j", For::below(1, 2).change(Change::Mul(1.into())), |b, _| {
+        b.atomic_only(
             AtomicOp::Add,
             at(word, 0),
             Expr::U32(1),
@@ -99,14 +99,14 @@ fn unrolling_ends() {
     let nested = |depth: usize, end: i32| {
         let mut t = team(32, 1);
         let out = t.array("out", &[0; 4]);
-        fn within(k: &mut KernelBuilder, depth: usize, end: i32, innermost: &mut Innermost<'_>) {
+        fn within(b: &mut KernelBuilder, depth: usize, end: i32, innermost: &mut Innermost<'_>) {
             match depth {
-                0 => innermost(k),
-                _ => k.unrolled("i", end, |k, _| within(k, depth - 1, end, innermost)),
+                0 => innermost(b),
+                _ => b.unrolled("i", end, |b, _| within(b, depth - 1, end, innermost)),
             }
         }
         within(&mut t.k, depth, end, &mut |k| k.comment("nothing"));
-        thread(&mut t.k, 0, |k| within(k, 2, 2, &mut |k| k.store(at(out, 1), 1)));
+        thread(&mut t.k, 0, |b| within(b, 2, 2, &mut |b| b.store(at(out, 1), 1)));
         t
     };
     assert_eq!(limited(nested(3, 4096), 100_000), spent(100_000));

@@ -7,26 +7,26 @@ use crate::Position;
 fn two_warps() -> (Team, BufferId, BufferId) {
     let mut t = team(64, 2);
     let (flag, s) = (t.shared("flag", 1), t.shared("s", 2));
-    thread(&mut t.k, 5, |k| k.store(at(flag, 0), 0));
+    thread(&mut t.k, 5, |b| b.store(at(flag, 0), 0));
     t.k.barrier();
     (t, flag, s)
 }
 
-fn add(k: &mut KernelBuilder, word: BufferId, value: i32, order: MemoryOrder) -> Expr {
-    k.atomic("old", AtomicOp::Add, at(word, 0), value, order, Scope::Block).into()
+fn add(b: &mut KernelBuilder, word: BufferId, value: i32, order: MemoryOrder) -> Expr {
+    b.atomic("old", AtomicOp::Add, at(word, 0), value, order, Scope::Block).into()
 }
 
 /// A warp writes and releases, the other one writes if it finds the word raised, or if it does not.
 fn writers(first: i32, raised: i32) -> Team {
     let (mut t, flag, s) = two_warps();
     for warp in [0, 1] {
-        thread(&mut t.k, 32 * warp, |k| {
+        thread(&mut t.k, 32 * warp, |b| {
             if warp == first {
-                k.store(at(s, 0), 1);
-                add(k, flag, 1, MemoryOrder::Release);
+                b.store(at(s, 0), 1);
+                add(b, flag, 1, MemoryOrder::Release);
             } else {
-                let old = add(k, flag, 0, MemoryOrder::Acquire);
-                k.if_(old.equals(raised), |k| k.store(at(s, 0), 2));
+                let old = add(b, flag, 0, MemoryOrder::Acquire);
+                b.if_(old.equals(raised), |b| b.store(at(s, 0), 2));
             }
         });
     }
@@ -96,15 +96,15 @@ fn the_ends_are_not_all_turns() {
         let mut t = team(96, 1);
         let (count, out) = (t.shared("count", 1), t.array("out", &[0; 2]));
         let k = &mut t.k;
-        thread(k, 5, |k| k.store(at(count, 0), 0));
+        thread(k, 5, |b| b.store(at(count, 0), 0));
         k.barrier();
-        k.if_((tid() % 32).equals(0), |k| {
-            let first = add(k, count, 1, MemoryOrder::Relaxed);
+        k.if_((tid() % 32).equals(0), |b| {
+            let first = add(b, count, 1, MemoryOrder::Relaxed);
             if twice {
                 let (add, order) = (AtomicOp::Add, MemoryOrder::Relaxed);
-                let next = k.atomic("next", add, at(count, 0), 1, order, Scope::Block);
+                let next = b.atomic("next", add, at(count, 0), 1, order, Scope::Block);
                 let own = Expr::from(next).equals(first + 1);
-                k.if_(tid().equals(32).and(own), |k| k.store(at(out, 1), 1));
+                b.if_(tid().equals(32).and(own), |b| b.store(at(out, 1), 1));
             }
         });
         t
@@ -116,11 +116,11 @@ fn the_ends_are_not_all_turns() {
         let mut t = team(96, 1);
         let (count, out) = (t.shared("count", 1), t.array("out", &[0; 2]));
         let k = &mut t.k;
-        thread(k, 5, |k| k.store(at(count, 0), 0));
+        thread(k, 5, |b| b.store(at(count, 0), 0));
         k.barrier();
-        k.if_((tid() % 32).equals(0), |k| {
-            let drawn = add(k, count, 1, MemoryOrder::Relaxed);
-            k.if_(tid().equals(32), |k| k.store(at(out, 0), drawn));
+        k.if_((tid() % 32).equals(0), |b| {
+            let drawn = add(b, count, 1, MemoryOrder::Relaxed);
+            b.if_(tid().equals(32), |b| b.store(at(out, 0), drawn));
         });
         t
     };
@@ -139,29 +139,29 @@ fn the_lanes_of_an_else_may_go_first() {
         let sum = k.mut_("sum", 0);
         k.if_else(
             (tid() % 2).equals(0),
-            |k| {
-                thread(k, 0, |k| {
-                    k.store(at(s, 0), 5);
-                    add(k, flag, 1, MemoryOrder::Release);
+            |b| {
+                thread(b, 0, |b| {
+                    b.store(at(s, 0), 5);
+                    add(b, flag, 1, MemoryOrder::Release);
                 });
-                k.assign(sum, Expr::from(sum) + 1);
+                b.assign(sum, Expr::from(sum) + 1);
             },
-            |k| {
-                k.if_else(
+            |b| {
+                b.if_else(
                     tid().lt(32),
-                    |k| {
-                        thread(k, 7, |k| {
-                            let old = add(k, flag, 0, MemoryOrder::Acquire);
+                    |b| {
+                        thread(b, 7, |b| {
+                            let old = add(b, flag, 0, MemoryOrder::Acquire);
                             let reads = if looks { old.equals(1) } else { old.ge(0) };
-                            k.if_(reads, |k| k.store(at(s, 0), 6));
+                            b.if_(reads, |b| b.store(at(s, 0), 6));
                         });
-                        k.assign(sum, Expr::from(sum) + 10);
+                        b.assign(sum, Expr::from(sum) + 10);
                     },
-                    |k| k.assign(sum, Expr::from(sum) + 100),
+                    |b| b.assign(sum, Expr::from(sum) + 100),
                 );
             },
         );
-        k.if_(block().equals(0), |k| k.store(at(out, tid()), sum));
+        k.if_(block().equals(0), |b| b.store(at(out, tid()), sum));
         t
     };
     let sums = |i| match (i % 2 == 0, i < 32) {
@@ -179,22 +179,22 @@ fn the_lanes_of_an_else_may_go_first() {
 fn who_arrives_may_come_first() {
     let kernel = |raised: i32| {
         let (mut t, flag, s) = two_warps();
-        let arrive = |k: &mut KernelBuilder, wait| {
-            k.push(gemm_dsl::ir::Stmt::NamedBarrier { id: 1, threads: 64, wait });
+        let arrive = |b: &mut KernelBuilder, wait| {
+            b.push(gemm_dsl::ir::Stmt::NamedBarrier { id: 1, threads: 64, wait });
         };
-        warp(&mut t.k, 0, |k| {
-            arrive(k, false);
-            thread(k, 0, |k| {
-                let old = add(k, flag, 0, MemoryOrder::Acquire);
-                k.if_(old.equals(raised), |k| k.store(at(s, 0), 2));
+        warp(&mut t.k, 0, |b| {
+            arrive(b, false);
+            thread(b, 0, |b| {
+                let old = add(b, flag, 0, MemoryOrder::Acquire);
+                b.if_(old.equals(raised), |b| b.store(at(s, 0), 2));
             });
         });
-        warp(&mut t.k, 1, |k| {
-            thread(k, 32, |k| {
-                k.store(at(s, 0), 1);
-                add(k, flag, 1, MemoryOrder::Release);
+        warp(&mut t.k, 1, |b| {
+            thread(b, 32, |b| {
+                b.store(at(s, 0), 1);
+                add(b, flag, 1, MemoryOrder::Release);
             });
-            arrive(k, true);
+            arrive(b, true);
         });
         t
     };
@@ -216,12 +216,12 @@ fn every_turn_begins_with_what_was_given() {
         let own = || tid() + block() * 64;
         k.store(at(out, own()), load(out, own()) + own());
         k.store(at(wide, own()), load(wide, own()) + 1u64);
-        k.if_((tid() % 16).equals(0), |k| {
+        k.if_((tid() % 16).equals(0), |b| {
             let place = || at(narrow, own()).vector();
-            let held = k.let_("held", place().load());
+            let held = b.let_("held", place().load());
             let low = Expr::from(held).lane(1);
             let parts = (0..16).map(|_| low.clone()).collect();
-            k.store(place(), Expr::Pack(parts));
+            b.store(place(), Expr::Pack(parts));
         });
         t
     };

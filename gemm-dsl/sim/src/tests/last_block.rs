@@ -39,28 +39,28 @@ fn reduction(ticket: Ticket, reset: Reset, part: fn() -> Expr) -> Team {
     let total = t.array("total", &[0]);
     let taken = t.shared("taken", 1);
     let k = &mut t.k;
-    thread(k, 40, |k| k.store(at(parts, part()), block() + 1));
+    thread(k, 40, |b| b.store(at(parts, part()), block() + 1));
     k.barrier();
-    thread(k, 0, |k| {
-        let fence = |k: &mut KernelBuilder, scope: Option<Scope>| {
-            scope.into_iter().for_each(|scope| k.fence(MemoryOrder::AcqRel, scope));
+    thread(k, 0, |b| {
+        let fence = |b: &mut KernelBuilder, scope: Option<Scope>| {
+            scope.into_iter().for_each(|scope| b.fence(MemoryOrder::AcqRel, scope));
         };
-        fence(k, ticket.before);
-        let old = k.atomic("old", AtomicOp::Add, at(counter, 0), 1, ticket.order, ticket.scope);
-        fence(k, ticket.after);
-        k.store(at(taken, 0), old);
+        fence(b, ticket.before);
+        let old = b.atomic("old", AtomicOp::Add, at(counter, 0), 1, ticket.order, ticket.scope);
+        fence(b, ticket.after);
+        b.store(at(taken, 0), old);
     });
     k.barrier();
-    k.if_(load(taken, 0).equals(BLOCKS - 1).and(tid().equals(50)), |k| {
-        let sum = k.mut_("sum", 0);
-        k.unrolled("i", BLOCKS, |k, i| k.assign(sum, Expr::from(sum) + load(parts, i)));
-        k.store(at(total, 0), sum);
+    k.if_(load(taken, 0).equals(BLOCKS - 1).and(tid().equals(50)), |b| {
+        let sum = b.mut_("sum", 0);
+        b.unrolled("i", BLOCKS, |b, i| b.assign(sum, Expr::from(sum) + load(parts, i)));
+        b.store(at(total, 0), sum);
         match reset {
             Reset::Never => {}
-            Reset::Store => k.store(at(counter, 0), 0),
+            Reset::Store => b.store(at(counter, 0), 0),
             Reset::Atomic => {
                 let (relaxed, device) = (MemoryOrder::Relaxed, Scope::Device);
-                k.atomic_only(AtomicOp::Exchange, at(counter, 0), 0, relaxed, device);
+                b.atomic_only(AtomicOp::Exchange, at(counter, 0), 0, relaxed, device);
             }
         }
     });
@@ -126,13 +126,13 @@ fn the_fence_is_of_the_thread_that_takes_the_ticket() {
         let (part, counter) = (t.array("part", &[0]), t.array("counter", &[0]));
         let total = t.array("total", &[0]);
         let k = &mut t.k;
-        k.if_(block().equals(0).and(tid().equals(40)), |k| k.store(at(part, 0), 7));
-        k.if_(block().equals(0), |k| k.barrier());
-        thread(k, who, |k| k.fence(MemoryOrder::AcqRel, Scope::Device));
-        k.if_(block().equals(0), |k| k.barrier());
-        thread(k, 0, |k| {
+        k.if_(block().equals(0).and(tid().equals(40)), |b| b.store(at(part, 0), 7));
+        k.if_(block().equals(0), |b| b.barrier());
+        thread(k, who, |b| b.fence(MemoryOrder::AcqRel, Scope::Device));
+        k.if_(block().equals(0), |b| b.barrier());
+        thread(k, 0, |b| {
             let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
-            let old = k.atomic(
+            let old = b.atomic(
                 "old",
                 AtomicOp::Add,
                 at(counter, 0),
@@ -140,9 +140,9 @@ fn the_fence_is_of_the_thread_that_takes_the_ticket() {
                 order,
                 scope,
             );
-            k.fence(MemoryOrder::AcqRel, Scope::Device);
-            k.if_(block().equals(1).and(Expr::from(old).equals(1)), |k| {
-                k.store(at(total, 0), load(part, 0));
+            b.fence(MemoryOrder::AcqRel, Scope::Device);
+            b.if_(block().equals(1).and(Expr::from(old).equals(1)), |b| {
+                b.store(at(total, 0), load(part, 0));
             });
         });
         t.unordered();

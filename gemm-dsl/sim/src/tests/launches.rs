@@ -5,23 +5,23 @@ use gemm_dsl::ir::{Elem, Extent, HostError, Requirement, Ty};
 
 /// Copies `n` elements, `per` a block, with one thread a block doing nothing beyond.
 fn copy_kernel(requires: &[Requirement]) -> VerifiedKernel {
-    let mut k = KernelBuilder::new("copy");
-    let input = k.global("in", Elem::F32, Operand::Input(0));
-    let output = k.global("out", Elem::F32, Operand::Output(0));
-    let n = k.extent("n", Ty::I32, Extent::LENGTH);
+    let mut b = KernelBuilder::new("copy");
+    let input = b.global("in", Elem::F32, Operand::Input(0));
+    let output = b.global("out", Elem::F32, Operand::Output(0));
+    let n = b.extent("n", Ty::I32, Extent::LENGTH);
     for buffer in [input, output] {
-        k.shape(buffer, [n.into()], [1.into()]);
+        b.shape(buffer, [n.into()], [1.into()]);
     }
-    k.geometry(Geometry {
+    b.geometry(Geometry {
         block: (32, 2),
         grid: [Expr::from(n).div_ceil(64).wide(), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
     let index = Expr::from(Special::BlockX) * 64 + Expr::from(Special::ThreadY) * 32 + tid();
-    let i = k.let_("i", index);
-    k.if_(Expr::from(i).lt(n), |k| k.store(at(output, i), load(input, i)));
-    requires.iter().for_each(|r| k.require(r.clone()));
-    k.finish().expect("valid")
+    let i = b.let_("i", index);
+    b.if_(Expr::from(i).lt(n), |b| b.store(at(output, i), load(input, i)));
+    requires.iter().for_each(|r| b.require(r.clone()));
+    b.finish().expect("valid")
 }
 
 fn scalar_n() -> gemm_dsl::ir::Scalar {
@@ -123,8 +123,8 @@ fn a_fault_names_its_block_and_its_thread() {
         let there = there.map(|(special, at)| Expr::from(special).equals(at));
         let there = there.into_iter().reduce(Expr::and).expect("five coordinates");
         let input = b.input;
-        b.k.if_(there, |k| {
-            k.let_("value", load(input, 1));
+        b.k.if_(there, |b| {
+            b.let_("value", load(input, 1));
         });
         let fault = b.fault();
         let expected = [bx, by, bz, tx, ty].map(|at| at as u32);

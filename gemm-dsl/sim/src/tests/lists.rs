@@ -12,15 +12,15 @@ struct Lists {
 }
 
 fn lists(count: u64, pitch: u64, body: impl FnOnce(&mut Lists)) -> VerifiedKernel {
-    let mut k = KernelBuilder::new("kernel");
-    let input = k.global("in", Elem::F32, Operand::Input(0));
-    let output = k.global("out", Elem::F32, Operand::Output(0));
+    let mut b = KernelBuilder::new("kernel");
+    let input = b.global("in", Elem::F32, Operand::Input(0));
+    let output = b.global("out", Elem::F32, Operand::Output(0));
     for list in [input, output] {
-        k.list(list, count.into(), [4.into(), 4.into()], [pitch.into(), 1.into()]);
+        b.list(list, count.into(), [4.into(), 4.into()], [pitch.into(), 1.into()]);
     }
     let grid = [Expr::U64(count), Expr::U64(1), Expr::U64(1)];
-    k.geometry(Geometry { block: (16, 1), grid, blocks_per_sm: 1 });
-    let mut lists = Lists { k, input, output };
+    b.geometry(Geometry { block: (16, 1), grid, blocks_per_sm: 1 });
+    let mut lists = Lists { k: b, input, output };
     body(&mut lists);
     lists.k.finish().expect("the test's kernel is valid")
 }
@@ -98,9 +98,9 @@ fn a_race_between_arrays_of_a_list_is_one() {
     // Of one block: two arrays of the list have an element in common.
     let kernel = lists(2, 4, |lists| {
         let (k, output) = (&mut lists.k, lists.output);
-        k.if_(block().equals(0), |k| {
-            k.store(own(output, 0), 1.0);
-            k.store(own(output, 1), 2.0);
+        k.if_(block().equals(0), |b| {
+            b.store(own(output, 0), 1.0);
+            b.store(own(output, 1), 2.0);
         });
     });
     run(&kernel, &zeros(2, 16), &output([0, 16])).expect("apart");
@@ -113,15 +113,15 @@ fn a_race_between_arrays_of_a_list_is_one() {
 #[test]
 fn arrays_of_a_list_are_put_back() {
     let kernel = |op: AtomicOp| {
-        let mut k = KernelBuilder::new("kernel");
-        let words = k.global("words", Elem::U32, Operand::Temp(0));
-        k.list(words, 3u64.into(), [2.into()], [1.into()]);
+        let mut b = KernelBuilder::new("kernel");
+        let words = b.global("words", Elem::U32, Operand::Temp(0));
+        b.list(words, 3u64.into(), [2.into()], [1.into()]);
         let grid = [Expr::U64(6), Expr::U64(1), Expr::U64(1)];
-        k.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: 1 });
+        b.geometry(Geometry { block: (1, 1), grid, blocks_per_sm: 1 });
         let target = Access::new(words, [block() / 2, block() % 2]);
         let value = block().cast(Elem::U32) + Expr::U32(1);
-        k.atomic_only(op, target, value, MemoryOrder::Relaxed, Scope::Device);
-        k.finish().expect("the test's kernel is valid")
+        b.atomic_only(op, target, value, MemoryOrder::Relaxed, Scope::Device);
+        b.finish().expect("the test's kernel is valid")
     };
     let all = Buffer::from_slice(&[10u32, 20, 30, 40]);
     let apart = Buffer::from_slice(&[50u32, 60]);
@@ -225,9 +225,9 @@ fn vectors_are_aligned_in_each_array() {
             if required {
                 k.require(Requirement::Aligned { operand: Operand::Input(0), bytes: 16 });
             }
-            k.if_(tid().lt(4), |k| {
+            k.if_(tid().lt(4), |b| {
                 let row = |list| Access::new(list, [block(), tid(), 0.into()]).vector();
-                k.store(row(output), row(input).load());
+                b.store(row(output), row(input).load());
             });
         })
     };
@@ -325,8 +325,8 @@ fn an_array_is_chosen_of_a_list() {
             k.push(Stmt::Point { pointer: of, at: first });
             let ahead = Access::new(pointer, [ahead.into()]).load();
             let value = Access::new(a, [Expr::I32(row), tid() % 4]).load();
-            k.if_(tid().lt(4), |k| {
-                k.store(Access::new(c, [3.into(), tid()]), value + ahead);
+            k.if_(tid().lt(4), |b| {
+                b.store(Access::new(c, [3.into(), tid()]), value + ahead);
             });
         })
     };
@@ -360,9 +360,9 @@ fn chosen_arrays_race_as_others_do() {
         lists(2, 4, |lists| {
             let (k, output) = (&mut lists.k, lists.output);
             let (one, two) = (k.choose("one", output, 0), k.choose("two", output, other));
-            k.if_(block().equals(0), |k| {
-                k.store(Access::new(one, [tid() / 4, tid() % 4]), 1.0);
-                k.store(Access::new(two, [Expr::I32(3) - tid() / 4, tid() % 4]), 2.0);
+            k.if_(block().equals(0), |b| {
+                b.store(Access::new(one, [tid() / 4, tid() % 4]), 1.0);
+                b.store(Access::new(two, [Expr::I32(3) - tid() / 4, tid() % 4]), 2.0);
             });
         })
     };
@@ -376,49 +376,49 @@ fn what_is_chosen_is_verified() {
         at(of, 0)
     }
     let build = |body: &dyn Fn(&mut KernelBuilder, BufferId, BufferId)| {
-        let mut k = KernelBuilder::new("kernel");
-        let list = k.global("in", Elem::F32, Operand::Input(0));
-        let one = k.global("out", Elem::F32, Operand::Output(0));
-        k.list(list, 2.into(), [4.into()], [1.into()]);
-        k.shape(one, [4.into()], [1.into()]);
-        body(&mut k, list, one);
-        k.finish().map(drop).map_err(|error| error.rule)
+        let mut b = KernelBuilder::new("kernel");
+        let list = b.global("in", Elem::F32, Operand::Input(0));
+        let one = b.global("out", Elem::F32, Operand::Output(0));
+        b.list(list, 2.into(), [4.into()], [1.into()]);
+        b.shape(one, [4.into()], [1.into()]);
+        body(&mut b, list, one);
+        b.finish().map(drop).map_err(|error| error.rule)
     };
-    let ok = build(&|k, list, one| {
-        let a = k.choose("a", list, 1);
-        k.store(first(one), first(a).load());
+    let ok = build(&|b, list, one| {
+        let a = b.choose("a", list, 1);
+        b.store(first(one), first(a).load());
     });
     assert_eq!(ok, Ok(()));
     type Body = dyn Fn(&mut KernelBuilder, BufferId, BufferId);
     let broken: [(&Body, &str); 6] = [
-        (&|k, _, one| _ = k.choose("a", one, 0), "a is an array of no list"),
+        (&|b, _, one| _ = b.choose("a", one, 0), "a is an array of no list"),
         (
-            &|k, list, one| {
+            &|b, list, one| {
                 let mut a = list;
-                k.if_(tid().equals(0), |k| a = k.choose("a", list, 0));
-                k.store(first(one), first(a).load());
+                b.if_(tid().equals(0), |b| a = b.choose("a", list, 0));
+                b.store(first(one), first(a).load());
             },
             "a out of scope",
         ),
         (
-            &|k, list, _| {
-                let a = k.choose("a", list, 0);
-                k.store(first(a), 1.0);
+            &|b, list, _| {
+                let a = b.choose("a", list, 0);
+                b.store(first(a), 1.0);
             },
             "a is read-only",
         ),
         (
-            &|k, list, _| {
-                let nth = k.mut_("nth", 0);
-                _ = k.choose("a", list, nth);
+            &|b, list, _| {
+                let nth = b.mut_("nth", 0);
+                _ = b.choose("a", list, nth);
             },
             "which array a is may change",
         ),
-        (&|k, list, _| _ = k.choose("a", list, tid() / 2), "which array a is may change"),
+        (&|b, list, _| _ = b.choose("a", list, tid() / 2), "which array a is may change"),
         (
-            &|k, list, _| {
-                _ = k.choose("a", list, 0);
-                _ = k.choose("a", list, 1);
+            &|b, list, _| {
+                _ = b.choose("a", list, 0);
+                _ = b.choose("a", list, 1);
             },
             "a",
         ),

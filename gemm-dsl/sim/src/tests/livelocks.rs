@@ -13,32 +13,32 @@ fn try_locks(blocks: bool, releases: bool) -> Team {
     let out = t.array("out", &[0]);
     let k = &mut t.k;
     if !blocks {
-        k.if_(tid().lt(2), |k| k.store(at(lock, tid()), 0));
+        k.if_(tid().lt(2), |b| b.store(at(lock, tid()), 0));
         k.barrier();
     }
     let own = || if blocks { block() } else { tid() / 32 };
     let other = || Expr::from(1) - own();
-    let take = |k: &mut KernelBuilder, which: Expr| -> Expr {
+    let take = |b: &mut KernelBuilder, which: Expr| -> Expr {
         let op = AtomicOp::CompareExchange { expected: 0.into() };
-        Expr::from(k.atomic("held", op, at(lock, which), 1, MemoryOrder::Acquire, scope)).equals(0)
+        Expr::from(b.atomic("held", op, at(lock, which), 1, MemoryOrder::Acquire, scope)).equals(0)
     };
-    let release = |k: &mut KernelBuilder, which: Expr| {
-        k.atomic_only(AtomicOp::Exchange, at(lock, which), 0, MemoryOrder::Release, scope);
+    let release = |b: &mut KernelBuilder, which: Expr| {
+        b.atomic_only(AtomicOp::Exchange, at(lock, which), 0, MemoryOrder::Release, scope);
     };
-    k.if_((tid() % 32).equals(0), |k| {
-        let done = k.mut_("done", 0);
-        k.loop_("round", For::new(0, |_| Expr::from(done).equals(0)), |k, _| {
-            let mine = take(k, own());
-            k.if_(mine, |k| {
-                let both = take(k, other());
-                k.if_(both, |k| {
-                    k.store(at(out, 0), load(out, 0) + 1);
-                    k.assign(done, 1);
-                    release(k, other());
-                    release(k, own());
+    k.if_((tid() % 32).equals(0), |b| {
+        let done = b.mut_("done", 0);
+        b.loop_("round", For::new(0, |_| Expr::from(done).equals(0)), |b, _| {
+            let mine = take(b, own());
+            b.if_(mine, |b| {
+                let both = take(b, other());
+                b.if_(both, |b| {
+                    b.store(at(out, 0), load(out, 0) + 1);
+                    b.assign(done, 1);
+                    release(b, other());
+                    release(b, own());
                 });
                 if releases {
-                    k.if_(Expr::from(done).equals(0), |k| release(k, own()));
+                    b.if_(Expr::from(done).equals(0), |b| release(b, own()));
                 }
             });
         });
@@ -65,16 +65,16 @@ fn what_never_ends_says_where() {
         let mut t = team(64, count);
         let (word, s) = (t.array("word", &[0u32]), t.shared("s", 1));
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(s, 0), 0));
+        thread(k, 0, |b| b.store(at(s, 0), 0));
         k.barrier();
-        thread(k, 37, |k| {
+        thread(k, 37, |b| {
             let here = || block().equals(count as i32 - 1);
-            k.loop_("i", For::new(0, move |_| here()), |k, _| {
+            b.loop_("i", For::new(0, move |_| here()), |b, _| {
                 let (add, order) = (AtomicOp::Add, MemoryOrder::Relaxed);
                 match device {
-                    true => k.atomic_only(add, at(word, 0), Expr::U32(1), order, Scope::Device),
+                    true => b.atomic_only(add, at(word, 0), Expr::U32(1), order, Scope::Device),
                     false => {
-                        k.atomic_only(AtomicOp::Max, at(s, 0), load(s, 0), order, Scope::Block)
+                        b.atomic_only(AtomicOp::Max, at(s, 0), load(s, 0), order, Scope::Block)
                     }
                 }
             });
@@ -107,22 +107,22 @@ fn asking(
     let (flag, out) = (t.shared("flag", 1), t.array("out", &[0, 0]));
     t.unordered();
     let k = &mut t.k;
-    thread(k, 0, |k| k.store(at(flag, 0), 0));
+    thread(k, 0, |b| b.store(at(flag, 0), 0));
     k.barrier();
-    thread(k, 0, |k| {
-        let counts = [k.mut_("tries", 0), k.mut_("pause", 0)];
-        let seen = k.mut_("seen", 0);
-        k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
+    thread(k, 0, |b| {
+        let counts = [b.mut_("tries", 0), b.mut_("pause", 0)];
+        let seen = b.mut_("seen", 0);
+        b.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |b, _| {
             let (order, scope) = (MemoryOrder::Acquire, Scope::Block);
-            let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
-            k.assign(seen, found);
-            aside(k, &counts);
+            let found = b.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
+            b.assign(seen, found);
+            aside(b, &counts);
         });
-        after(k, out, &counts);
+        after(b, out, &counts);
     });
-    thread(k, 32, |k| {
+    thread(k, 32, |b| {
         if raised {
-            k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, MemoryOrder::Release, Scope::Block);
+            b.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, MemoryOrder::Release, Scope::Block);
         }
     });
     t
@@ -138,8 +138,8 @@ fn what_is_told_of_a_wait_afterwards() {
     let kernel = |raised| {
         asking(
             raised,
-            |k, counts| k.assign(counts[0], Expr::from(counts[0]) + 1),
-            |k, out, counts| k.store(at(out, 1), counts[0]),
+            |b, counts| b.assign(counts[0], Expr::from(counts[0]) + 1),
+            |b, out, counts| b.store(at(out, 1), counts[0]),
         )
     };
     let tries = limited(kernel(true)).expect("it is raised");
@@ -154,11 +154,11 @@ fn a_pause_that_grows_to_a_limit() {
     let kernel = |raised| {
         asking(
             raised,
-            |k, counts| {
+            |b, counts| {
                 let pause = counts[1];
-                k.if_(Expr::from(pause).lt(300), |k| k.assign(pause, Expr::from(pause) + 1));
+                b.if_(Expr::from(pause).lt(300), |b| b.assign(pause, Expr::from(pause) + 1));
             },
-            |k, out, counts| k.store(at(out, 1), counts[1]),
+            |b, out, counts| b.store(at(out, 1), counts[1]),
         )
     };
     assert!(limited(kernel(true)).is_ok());
@@ -173,15 +173,15 @@ fn rounds_of_rounds_end() {
     let (most, out) = (t.array("most", &[3]), t.array("out", &[0]));
     let k = &mut t.k;
     let sum = k.mut_("sum", 0);
-    k.loop_("i", For::below(0, 300), |k, _| {
-        k.loop_("j", For::below(0, 100), |k, _| {
-            thread(k, 0, |k| {
-                k.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
+    k.loop_("i", For::below(0, 300), |b, _| {
+        b.loop_("j", For::below(0, 100), |b, _| {
+            thread(b, 0, |b| {
+                b.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
             });
         });
-        k.assign(sum, Expr::from(sum) + 1);
+        b.assign(sum, Expr::from(sum) + 1);
     });
-    thread(k, 0, |k| k.store(at(out, 0), sum));
+    thread(k, 0, |b| b.store(at(out, 0), sum));
     assert_eq!(t.run(), Ok(vec![300]));
 }
 
@@ -190,16 +190,16 @@ fn rounds_of_rounds_end() {
 fn each_block_waits_for_itself() {
     let mut t = team(32, 3);
     let most = t.array("most", &[3]);
-    t.k.loop_("i", For::below(0, 100), |k, _| {
-        thread(k, 0, |k| {
-            k.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
+    t.k.loop_("i", For::below(0, 100), |b, _| {
+        thread(b, 0, |b| {
+            b.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
         });
     });
     assert_eq!(t.run(), Ok(vec![3]));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
     let mut t = team(64, 3);
     t.array("out", &[0]);
-    t.k.loop_("i", For::below(0, 3000), |k, _| k.barrier());
+    t.k.loop_("i", For::below(0, 3000), |b, _| b.barrier());
     assert_eq!(pool.install(|| t.run()), Ok(vec![0]));
 }
 

@@ -16,7 +16,7 @@ fn ring(count: i32) -> Ring {
     let mut t = team(96, 1);
     let (x, out) = (t.shared("x", 4), t.array("out", &[0; 96]));
     let barrier = t.k.mbarriers("full", 2, "");
-    thread(&mut t.k, 0, |k| k.mbarrier_init(barrier, 1, count));
+    thread(&mut t.k, 0, |b| b.mbarrier_init(barrier, 1, count));
     t.k.barrier();
     Ring { t, barrier, x, out }
 }
@@ -32,10 +32,10 @@ fn wrong(kind: FaultKind) -> MbarrierFault {
 fn handed(arrives: bool, waits: bool) -> Ring {
     let mut r = ring(1);
     let (barrier, x, out) = (r.barrier, r.x, r.out);
-    thread(&mut r.t.k, 0, |k| {
-        k.store(at(x, 0), 7);
+    thread(&mut r.t.k, 0, |b| {
+        b.store(at(x, 0), 7);
         if arrives {
-            k.mbarrier_arrive(barrier, 1);
+            b.mbarrier_arrive(barrier, 1);
         }
     });
     if waits {
@@ -65,18 +65,18 @@ fn who_waits_has_told_nobody() {
     let told = |arrives: bool| {
         let mut r = ring(if arrives { 33 } else { 1 });
         let (barrier, x, out) = (r.barrier, r.x, r.out);
-        thread(&mut r.t.k, 0, |k| k.store(at(x, 0), 7));
+        thread(&mut r.t.k, 0, |b| b.store(at(x, 0), 7));
         r.t.k.barrier();
-        warp(&mut r.t.k, 1, |k| {
-            k.store(at(out, tid()), load(x, 0));
+        warp(&mut r.t.k, 1, |b| {
+            b.store(at(out, tid()), load(x, 0));
             if arrives {
-                k.mbarrier_arrive(barrier, 1);
+                b.mbarrier_arrive(barrier, 1);
             }
         });
-        thread(&mut r.t.k, 0, |k| {
-            k.mbarrier_arrive(barrier, 1);
-            k.mbarrier_wait(barrier, 1, 0);
-            k.store(at(x, 0), 8);
+        thread(&mut r.t.k, 0, |b| {
+            b.mbarrier_arrive(barrier, 1);
+            b.mbarrier_wait(barrier, 1, 0);
+            b.store(at(x, 0), 8);
         });
         r
     };
@@ -103,47 +103,47 @@ fn doing(count: i32, body: impl FnOnce(&mut KernelBuilder, MbarrierId)) -> Fault
 
 #[test]
 fn what_is_wrong_at_a_barrier_is_told() {
-    let too_many = doing(1, |k, barrier| {
-        thread(k, 0, |k| {
-            k.mbarrier_arrive_expect(barrier, 1, 16);
-            k.mbarrier_arrive(barrier, 1);
+    let too_many = doing(1, |b, barrier| {
+        thread(b, 0, |b| {
+            b.mbarrier_arrive_expect(barrier, 1, 16);
+            b.mbarrier_arrive(barrier, 1);
         });
     });
     assert_eq!(wrong(too_many), MbarrierFault::TooManyArrivals { phase: 0 });
     // The second arrival may be one in the first phase or in the next.
-    let early = doing(1, |k, barrier| {
-        thread(k, 0, |k| {
-            k.mbarrier_arrive(barrier, 1);
-            k.mbarrier_arrive(barrier, 1);
+    let early = doing(1, |b, barrier| {
+        thread(b, 0, |b| {
+            b.mbarrier_arrive(barrier, 1);
+            b.mbarrier_arrive(barrier, 1);
         });
     });
     assert_eq!(wrong(early), MbarrierFault::TooEarly { phase: 1 });
     for bytes in [-1, 1 << 20] {
-        let bytes = doing(2, |k, barrier| {
-            thread(k, 0, |k| k.mbarrier_arrive_expect(barrier, 1, bytes));
+        let bytes = doing(2, |b, barrier| {
+            thread(b, 0, |b| b.mbarrier_arrive_expect(barrier, 1, bytes));
         });
         assert!(matches!(wrong(bytes), MbarrierFault::TooManyBytes { .. }));
     }
     // A thread that knows only of the first phase waits for it again when the second is over.
-    let late = doing(1, |k, barrier| {
-        thread(k, 0, |k| {
+    let late = doing(1, |b, barrier| {
+        thread(b, 0, |b| {
             for phase in 0..2 {
-                k.mbarrier_arrive(barrier, 1);
-                k.mbarrier_wait(barrier, 1, phase);
+                b.mbarrier_arrive(barrier, 1);
+                b.mbarrier_wait(barrier, 1, phase);
             }
         });
-        thread(k, 32, |k| k.mbarrier_wait(barrier, 1, 0));
+        thread(b, 32, |b| b.mbarrier_wait(barrier, 1, 0));
     });
     assert_eq!(wrong(late), MbarrierFault::TooLate { phase: 0, now: 2 });
     // One that waits for it in time is in nobody's way, but must be known to have waited.
-    let unseen = doing(1, |k, barrier| {
-        thread(k, 32, |k| k.mbarrier_wait(barrier, 1, 1));
-        k.barrier();
-        thread(k, 32, |k| k.mbarrier_wait(barrier, 1, 1));
-        thread(k, 64, |k| k.mbarrier_arrive(barrier, 1));
+    let unseen = doing(1, |b, barrier| {
+        thread(b, 32, |b| b.mbarrier_wait(barrier, 1, 1));
+        b.barrier();
+        thread(b, 32, |b| b.mbarrier_wait(barrier, 1, 1));
+        thread(b, 64, |b| b.mbarrier_arrive(barrier, 1));
     });
     assert_eq!(wrong(unseen), MbarrierFault::NotObserved { phase: 0 });
-    let outside = doing(1, |k, barrier| k.mbarrier_wait(barrier, 2, 1));
+    let outside = doing(1, |b, barrier| b.mbarrier_wait(barrier, 2, 1));
     let FaultKind::OutOfBounds { place, extents, .. } = outside else { panic!("{outside}") };
     assert_eq!((place.buffer.as_str(), place.index, extents), ("full", vec![2], vec![2]));
 }
@@ -158,34 +158,34 @@ struct Copies {
 }
 
 fn copies() -> Copies {
-    let mut k = KernelBuilder::new("kernel");
+    let mut b = KernelBuilder::new("kernel");
     let grid = [const { Expr::U64(1) }; 3];
-    k.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
+    b.geometry(Geometry { block: (64, 1), grid, blocks_per_sm: 1 });
     let map = TensorMap { tile: vec![8, 32], swizzle: TensorSwizzle::Bytes128 };
-    let from = k.tensor_map("in", Elem::I32, Operand::Input(0), map);
-    k.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
-    let out = k.global("out", Elem::I32, Operand::Output(0));
-    k.shape(out, [64.into()], [1.into()]);
+    let from = b.tensor_map("in", Elem::I32, Operand::Input(0), map);
+    b.shape(from, [16.into(), 32.into()], [32.into(), 1.into()]);
+    let out = b.global("out", Elem::I32, Operand::Output(0));
+    b.shape(out, [64.into()], [1.into()]);
     let swizzle = TensorSwizzle::Bytes128.layout(Elem::I32);
     let layout = BufferLayout::Array { order: vec![0, 1], pad: 0.into(), swizzle };
-    let to = k.shared("x", Elem::I32, [20.into(), 32.into()], layout, "");
-    let barrier = k.mbarriers("full", 1, "");
-    thread(&mut k, 0, |k| {
-        k.mbarrier_init(barrier, 0, 1);
-        k.proxy_fence(ProxyFence::MbarrierInit);
+    let to = b.shared("x", Elem::I32, [20.into(), 32.into()], layout, "");
+    let barrier = b.mbarriers("full", 1, "");
+    thread(&mut b, 0, |b| {
+        b.mbarrier_init(barrier, 0, 1);
+        b.proxy_fence(ProxyFence::MbarrierInit);
     });
-    k.barrier();
-    Copies { k, from, to, out, barrier }
+    b.barrier();
+    Copies { k: b, from, to, out, barrier }
 }
 
 impl Copies {
     /// The first thread has a box brought from one row to another.
     fn bring(&mut self, from_row: i32, row: i32) {
         let Self { from, to, barrier, .. } = *self;
-        thread(&mut self.k, 0, |k| {
-            k.mbarrier_arrive_expect(barrier, 0, 1024);
+        thread(&mut self.k, 0, |b| {
+            b.mbarrier_arrive_expect(barrier, 0, 1024);
             let to = Access::new(to, [row.into(), 0.into()]);
-            k.tensor_copy(from, [from_row.into(), 0.into()], to, (barrier, 0.into()));
+            b.tensor_copy(from, [from_row.into(), 0.into()], to, (barrier, 0.into()));
         });
     }
 
@@ -242,23 +242,23 @@ fn statements_before_a_box_that_overwrites() {
     for (writes, fence) in [true, false].into_iter().flat_map(|w| [0, 1, 2].map(|f| (w, f))) {
         let mut c = copies();
         let word = c.element(0);
-        warp(&mut c.k, 1, |k| k.store(word.clone(), tid()));
+        warp(&mut c.k, 1, |b| b.store(word.clone(), tid()));
         if !writes {
             // Those writes are shown, and the reads behind them are what is to be.
             c.k.proxy_fence(ProxyFence::Async);
             c.k.barrier();
             let (out, value) = (at(c.out, tid() % 32), word.load());
-            warp(&mut c.k, 1, |k| k.store(out, value));
+            warp(&mut c.k, 1, |b| b.store(out, value));
         }
         if fence == 1 {
-            warp(&mut c.k, 1, |k| k.proxy_fence(ProxyFence::Async));
+            warp(&mut c.k, 1, |b| b.proxy_fence(ProxyFence::Async));
         }
         c.k.barrier();
         if fence == 2 {
-            thread(&mut c.k, 0, |k| k.proxy_fence(ProxyFence::Async));
+            thread(&mut c.k, 0, |b| b.proxy_fence(ProxyFence::Async));
         }
         c.bring(0, 0);
-        thread(&mut c.k, 0, |k| k.mbarrier_wait(c.barrier, 0, 0));
+        thread(&mut c.k, 0, |b| b.mbarrier_wait(c.barrier, 0, 0));
         match fence {
             0 => assert_eq!(race(c.kind()), "x"),
             _ => assert!(c.run().is_ok(), "{writes} {fence}"),
@@ -271,11 +271,11 @@ fn statements_before_a_box_that_overwrites() {
 fn two_boxes_to_one_place() {
     let mut c = copies();
     let Copies { from, to, barrier, .. } = c;
-    thread(&mut c.k, 0, |k| {
-        k.mbarrier_arrive_expect(barrier, 0, 2048);
+    thread(&mut c.k, 0, |b| {
+        b.mbarrier_arrive_expect(barrier, 0, 2048);
         for row in [0, 8] {
             let to = Access::new(to, [0.into(), 0.into()]);
-            k.tensor_copy(from, [row.into(), 0.into()], to, (barrier, 0.into()));
+            b.tensor_copy(from, [row.into(), 0.into()], to, (barrier, 0.into()));
         }
     });
     assert_eq!(race(c.kind()), "x");
@@ -287,7 +287,7 @@ fn a_copy_that_outlives_its_block() {
         let mut c = copies();
         c.bring(0, 0);
         if waits {
-            thread(&mut c.k, 40, |k| k.mbarrier_wait(c.barrier, 0, 0));
+            thread(&mut c.k, 40, |b| b.mbarrier_wait(c.barrier, 0, 0));
             assert!(c.run().is_ok());
             continue;
         }
@@ -308,7 +308,7 @@ fn a_box_is_there_for_those_who_are_told() {
     for told in [true, false] {
         let mut c = copies();
         c.bring(0, 0);
-        thread(&mut c.k, 32, |k| k.mbarrier_wait(c.barrier, 0, 0));
+        thread(&mut c.k, 32, |b| b.mbarrier_wait(c.barrier, 0, 0));
         if told {
             c.k.barrier();
         }

@@ -4,8 +4,8 @@ use super::*;
 use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{Change, For, Stmt};
 
-fn named(k: &mut KernelBuilder, id: u32, threads: u32, wait: bool) {
-    k.push(Stmt::NamedBarrier { id, threads, wait });
+fn named(b: &mut KernelBuilder, id: u32, threads: u32, wait: bool) {
+    b.push(Stmt::NamedBarrier { id, threads, wait });
 }
 
 /// The first warp writes and comes to a barrier, the second one waits there and reads. The third has
@@ -13,13 +13,13 @@ fn named(k: &mut KernelBuilder, id: u32, threads: u32, wait: bool) {
 fn handed(threads: u32, arrives: impl FnOnce(&mut KernelBuilder)) -> Team {
     let mut t = team(96, 1);
     let (x, out) = (t.shared("x", 32), t.array("out", &[0; 32]));
-    warp(&mut t.k, 0, |k| {
-        k.store(at(x, tid()), tid() + 1);
-        arrives(k);
+    warp(&mut t.k, 0, |b| {
+        b.store(at(x, tid()), tid() + 1);
+        arrives(b);
     });
-    warp(&mut t.k, 1, |k| {
-        named(k, 1, threads, true);
-        k.store(at(out, tid() - 32), load(x, Expr::from(63) - tid()));
+    warp(&mut t.k, 1, |b| {
+        named(b, 1, threads, true);
+        b.store(at(out, tid() - 32), load(x, Expr::from(63) - tid()));
     });
     t
 }
@@ -28,7 +28,7 @@ fn handed(threads: u32, arrives: impl FnOnce(&mut KernelBuilder)) -> Team {
 fn a_named_barrier_is_of_the_warps_that_it_counts() {
     let expected: Vec<i32> = (1..=32).rev().collect();
     for wait in [false, true] {
-        let t = handed(64, |k| named(k, 1, 64, wait));
+        let t = handed(64, |b| named(b, 1, 64, wait));
         assert_eq!(t.run(), Ok(expected.clone()));
     }
 }
@@ -36,7 +36,7 @@ fn a_named_barrier_is_of_the_warps_that_it_counts() {
 #[test]
 fn a_named_barrier_that_counts_too_many() {
     for wait in [false, true] {
-        let fault = handed(96, |k| named(k, 1, 96, wait)).fault();
+        let fault = handed(96, |b| named(b, 1, 96, wait)).fault();
         let FaultKind::Deadlock { waiting, to_come: 0 } = &fault.kind else {
             panic!("{fault:?}");
         };
@@ -59,11 +59,11 @@ fn a_named_barrier_that_counts_too_many() {
 fn a_named_barrier_that_counts_too_few() {
     // Either could be the one that completes it.
     for wait in [false, true] {
-        let kind = handed(32, |k| named(k, 1, 32, wait)).kind();
+        let kind = handed(32, |b| named(b, 1, 32, wait)).kind();
         assert_eq!(kind, FaultKind::NamedBarrierTooEarly { barrier: 1 });
     }
     // One with another name is another one.
-    let other = handed(32, |k| named(k, 2, 32, false));
+    let other = handed(32, |b| named(b, 2, 32, false));
     assert_eq!(race(other.kind()), "x");
 }
 
@@ -71,12 +71,12 @@ fn a_named_barrier_that_counts_too_few() {
 fn a_warp_comes_to_a_round_once() {
     // Whichever of the two warps runs first.
     let twice = |waits: bool| {
-        handed(64, |k| {
-            named(k, 1, 64, false);
+        handed(64, |b| {
+            named(b, 1, 64, false);
             if waits {
-                named(k, 2, 32, true);
+                named(b, 2, 32, true);
             }
-            named(k, 1, 64, false);
+            named(b, 1, 64, false);
         })
     };
     assert_eq!(twice(true).kind(), FaultKind::NamedBarrierTooEarly { barrier: 1 });
@@ -85,8 +85,8 @@ fn a_warp_comes_to_a_round_once() {
     assert_eq!(fault.thread, (0, 0));
     assert!(fault.to_string().contains("the last round of barrier 1"), "{fault}");
     // In the next round it may come again.
-    let mut t = handed(64, |k| (0..2).for_each(|_| named(k, 1, 64, true)));
-    warp(&mut t.k, 1, |k| named(k, 1, 64, true));
+    let mut t = handed(64, |b| (0..2).for_each(|_| named(b, 1, 64, true)));
+    warp(&mut t.k, 1, |b| named(b, 1, 64, true));
     assert_eq!(t.run(), Ok((1..=32).rev().collect()));
 }
 
@@ -98,15 +98,15 @@ fn who_does_not_wait_learns_nothing() {
         let (x, y) = (t.shared("x", 32), t.shared("y", 32));
         let out = t.array("out", &[0; 64]);
         let lane = || tid() % 32;
-        warp(&mut t.k, 1, |k| {
-            k.store(at(y, lane()), 2);
-            named(k, 3, 64, true);
-            k.store(at(out, tid()), load(x, Expr::from(31) - lane()));
+        warp(&mut t.k, 1, |b| {
+            b.store(at(y, lane()), 2);
+            named(b, 3, 64, true);
+            b.store(at(out, tid()), load(x, Expr::from(31) - lane()));
         });
-        warp(&mut t.k, 0, |k| {
-            k.store(at(x, lane()), 1);
-            named(k, 3, 64, wait);
-            k.store(at(out, tid()), load(y, Expr::from(31) - lane()));
+        warp(&mut t.k, 0, |b| {
+            b.store(at(x, lane()), 1);
+            named(b, 3, 64, wait);
+            b.store(at(out, tid()), load(y, Expr::from(31) - lane()));
         });
         t
     };
@@ -124,35 +124,35 @@ fn ring(full: bool, empty: bool, count: u32) -> Team {
     let mut t = team(64, 1);
     let (x, out) = (t.shared("x", 64), t.array("out", &[0; 32]));
     let lane = || tid() % 32;
-    let rounds = |k: &mut KernelBuilder, mut body: Round| {
-        k.loop_("i", For::below(0, ROUNDS).change(Change::Add(2.into())), |k, i| {
-            body(k, i.into(), 0);
-            k.if_((Expr::from(i) + 1).lt(ROUNDS), |k| body(k, Expr::from(i) + 1, 1));
+    let rounds = |b: &mut KernelBuilder, mut body: Round| {
+        b.loop_("i", For::below(0, ROUNDS).change(Change::Add(2.into())), |b, i| {
+            body(b, i.into(), 0);
+            b.if_((Expr::from(i) + 1).lt(ROUNDS), |b| body(b, Expr::from(i) + 1, 1));
         });
     };
-    warp(&mut t.k, 0, |k| {
+    warp(&mut t.k, 0, |b| {
         rounds(
-            k,
-            Box::new(move |k, i, slot| {
-                k.if_(i.clone().ge(2), |k| named(k, 3 + slot, 64, empty));
-                k.store(at(x, lane() + 32 * slot as i32), i);
-                named(k, 1 + slot, count, false);
+            b,
+            Box::new(move |b, i, slot| {
+                b.if_(i.clone().ge(2), |b| named(b, 3 + slot, 64, empty));
+                b.store(at(x, lane() + 32 * slot as i32), i);
+                named(b, 1 + slot, count, false);
             }),
         );
     });
-    warp(&mut t.k, 1, |k| {
-        let sum = k.mut_("sum", 0);
+    warp(&mut t.k, 1, |b| {
+        let sum = b.mut_("sum", 0);
         rounds(
-            k,
-            Box::new(move |k, i, slot| {
-                named(k, 1 + slot, count, full);
+            b,
+            Box::new(move |b, i, slot| {
+                named(b, 1 + slot, count, full);
                 let read = load(x, Expr::from(31) - lane() + 32 * slot as i32);
-                k.assign(sum, Expr::from(sum) + read);
+                b.assign(sum, Expr::from(sum) + read);
                 // Nobody waits for the last of each slot.
-                k.if_(i.lt(ROUNDS - 2), |k| named(k, 3 + slot, 64, false));
+                b.if_(i.lt(ROUNDS - 2), |b| named(b, 3 + slot, 64, false));
             }),
         );
-        k.store(at(out, lane()), sum);
+        b.store(at(out, lane()), sum);
     });
     t
 }
@@ -171,7 +171,7 @@ fn a_producer_and_a_consumer() {
 fn a_named_barrier_under_divergence() {
     let kernel = |below: i32| {
         let mut t = team(64, 1);
-        t.k.if_(tid().lt(below), |k| named(k, 4, 64, true));
+        t.k.if_(tid().lt(below), |b| named(b, 4, 64, true));
         t
     };
     assert!(kernel(64).run().is_ok());
@@ -206,7 +206,7 @@ fn two_roles_that_wait_for_each_other() {
     let kernel = |second: [u32; 2]| {
         let mut t = team(64, 1);
         for (role, ids) in [(0, [1, 2]), (1, second)] {
-            warp(&mut t.k, role, |k| ids.iter().for_each(|&id| named(k, id, 64, true)));
+            warp(&mut t.k, role, |b| ids.iter().for_each(|&id| named(b, id, 64, true)));
         }
         t
     };
@@ -223,8 +223,8 @@ fn two_roles_that_wait_for_each_other() {
 fn a_role_at_the_barrier_of_the_block() {
     let kernel = |block: bool| {
         let mut t = team(64, 1);
-        warp(&mut t.k, 0, |k| if block { k.barrier() } else { named(k, 1, 64, true) });
-        warp(&mut t.k, 1, |k| named(k, 1, 64, true));
+        warp(&mut t.k, 0, |b| if block { b.barrier() } else { named(b, 1, 64, true) });
+        warp(&mut t.k, 1, |b| named(b, 1, 64, true));
         t
     };
     assert!(kernel(false).run().is_ok());
@@ -245,12 +245,12 @@ fn a_role_at_the_barrier_of_the_block() {
 fn a_role_that_leaves() {
     let kernel = |stays: bool| {
         let mut t = team(64, 1);
-        warp(&mut t.k, 0, |k| named(k, 1, 64, false));
-        warp(&mut t.k, 1, |k| named(k, 1, 64, true));
+        warp(&mut t.k, 0, |b| named(b, 1, 64, false));
+        warp(&mut t.k, 1, |b| named(b, 1, 64, true));
         if stays {
             t.k.barrier();
         } else {
-            warp(&mut t.k, 1, |k| k.barrier());
+            warp(&mut t.k, 1, |b| b.barrier());
         }
         t
     };
@@ -270,24 +270,24 @@ fn a_lane_may_know_for_its_warp_that_a_round_is_over() {
         let (flag, out) = (t.shared("flag", 1), t.array("out", &[0; 64]));
         let scope = Scope::Block;
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(flag, 0), 0));
+        thread(k, 0, |b| b.store(at(flag, 0), 0));
         k.barrier();
-        warp(k, 0, |k| {
-            named(k, 1, 64, false);
-            thread(k, TOLD, |k| {
-                let seen = k.mut_("seen", 0);
-                k.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |k, _| {
-                    let found = k.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
-                    k.assign(seen, found);
+        warp(k, 0, |b| {
+            named(b, 1, 64, false);
+            thread(b, TOLD, |b| {
+                let seen = b.mut_("seen", 0);
+                b.loop_("round", For::new(0, |_| Expr::from(seen).equals(0)), |b, _| {
+                    let found = b.atomic("found", AtomicOp::Add, at(flag, 0), 0, order, scope);
+                    b.assign(seen, found);
                 });
             });
-            named(k, 1, 64, false);
-            k.store(at(out, tid()), 1);
+            named(b, 1, 64, false);
+            b.store(at(out, tid()), 1);
         });
-        warp(k, 1, |k| {
-            named(k, 1, 64, waits);
-            thread(k, 32 + tells, |k| {
-                k.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, MemoryOrder::Release, scope);
+        warp(k, 1, |b| {
+            named(b, 1, 64, waits);
+            thread(b, 32 + tells, |b| {
+                b.atomic_only(AtomicOp::Exchange, at(flag, 0), 1, MemoryOrder::Release, scope);
             });
         });
         t

@@ -19,10 +19,10 @@ fn walk(len: usize, which: Expr, set: bool) -> Bench {
         }
     }
     let sum = b.k.mut_("sum", 0.0);
-    b.k.loop_("i", For::below(0, 4), |k, _| {
+    b.k.loop_("i", For::below(0, 4), |b, _| {
         let value = Access::new(p, [which.clone(), 0.into()]).load();
-        k.assign(sum, Expr::from(sum) + value);
-        k.push(Stmt::Advance { pointer: pointer(p, [which.clone()]), by: 32.into() });
+        b.assign(sum, Expr::from(sum) + value);
+        b.push(Stmt::Advance { pointer: pointer(p, [which.clone()]), by: 32.into() });
     });
     b.k.store(at(output, tid()), sum);
     b
@@ -107,7 +107,7 @@ fn a_skipped_copy_leaves_its_target_alone() {
 fn zeroed_registers_need_no_store() {
     let mut b = bench(32, 1, [32, 32]);
     let r = b.k.zeroed_registers("r", Elem::F32, [4.into()], "");
-    b.k.if_(tid().lt(3), |k| k.store(at(r, 2), 1.0));
+    b.k.if_(tid().lt(3), |b| b.store(at(r, 2), 1.0));
     b.write(tid(), load(r, 2));
     let (out, _) = b.run().expect("every element has a value");
     assert_eq!(out[..5], [1.0, 1.0, 1.0, 0.0, 0.0]);
@@ -115,10 +115,10 @@ fn zeroed_registers_need_no_store() {
 
 #[test]
 fn a_range_is_required() {
-    let mut k = KernelBuilder::new("kernel");
-    let n = k.extent("n", Ty::I32, gemm_dsl::ir::Extent::LENGTH);
-    k.require(Requirement::Range { scalar: n, min: 2, max: 5 });
-    let kernel = k.finish().expect("valid");
+    let mut b = KernelBuilder::new("kernel");
+    let n = b.extent("n", Ty::I32, gemm_dsl::ir::Extent::LENGTH);
+    b.require(Requirement::Range { scalar: n, min: 2, max: 5 });
+    let kernel = b.finish().expect("valid");
     for value in 0..8 {
         let run = launch(&kernel, &[] as &[Buffer], &[value]);
         match value {

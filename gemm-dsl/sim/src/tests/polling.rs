@@ -5,18 +5,18 @@ use crate::{WaitReason, WaitingWarp};
 use gemm_dsl::ir::{Change, For};
 
 /// Asks a word until it is no longer 0. `aside` is done in each round.
-fn spin(k: &mut KernelBuilder, word: Access, scope: Scope, aside: impl FnOnce(&mut KernelBuilder)) {
-    let seen = k.mut_("seen", 0);
+fn spin(b: &mut KernelBuilder, word: Access, scope: Scope, aside: impl FnOnce(&mut KernelBuilder)) {
+    let seen = b.mut_("seen", 0);
     let none = |_| Expr::from(seen).equals(0);
-    k.loop_("round", For::new(0, none), |k, _| {
-        let found = k.atomic("found", AtomicOp::Add, word, 0, MemoryOrder::Acquire, scope);
-        k.assign(seen, found);
-        aside(k);
+    b.loop_("round", For::new(0, none), |b, _| {
+        let found = b.atomic("found", AtomicOp::Add, word, 0, MemoryOrder::Acquire, scope);
+        b.assign(seen, found);
+        aside(b);
     });
 }
 
-pub(super) fn raise(k: &mut KernelBuilder, word: Access, scope: Scope) {
-    k.atomic_only(AtomicOp::Exchange, word, 1, MemoryOrder::Release, scope);
+pub(super) fn raise(b: &mut KernelBuilder, word: Access, scope: Scope) {
+    b.atomic_only(AtomicOp::Exchange, word, 1, MemoryOrder::Release, scope);
 }
 
 /// Each block waits for the one that `before` says, if that is one, and adds its number to what that
@@ -25,15 +25,15 @@ fn scan(blocks: i32, before: impl FnOnce(&mut KernelBuilder) -> (Expr, Expr)) ->
     let mut t = team(32, blocks as u64);
     let flags = t.array("flags", &vec![0; blocks as usize]);
     let sums = t.array("sums", &vec![0; blocks as usize]);
-    thread(&mut t.k, 0, |k| {
-        let (own, before) = before(k);
-        let sum = k.mut_("sum", own.clone());
-        k.if_(before.clone().ge(0).and(before.clone().lt(blocks)), |k| {
-            spin(k, at(flags, before.clone()), Scope::Device, |_| ());
-            k.assign(sum, Expr::from(sum) + load(sums, before));
+    thread(&mut t.k, 0, |b| {
+        let (own, before) = before(b);
+        let sum = b.mut_("sum", own.clone());
+        b.if_(before.clone().ge(0).and(before.clone().lt(blocks)), |b| {
+            spin(b, at(flags, before.clone()), Scope::Device, |_| ());
+            b.assign(sum, Expr::from(sum) + load(sums, before));
         });
-        k.store(at(sums, own.clone()), sum);
-        raise(k, at(flags, own), Scope::Device);
+        b.store(at(sums, own.clone()), sum);
+        raise(b, at(flags, own), Scope::Device);
     });
     t
 }
@@ -64,12 +64,12 @@ fn a_block_may_not_wait_for_one_that_need_not_run() {
 #[test]
 fn a_block_may_wait_for_one_that_has_drawn_a_lower_number() {
     let mut numbers = None;
-    let mut t = scan(12, |k| {
-        let drawn = k.global("drawn", Elem::I32, Operand::Temp(2));
-        k.shape(drawn, [Expr::U64(1)], [1.into()]);
+    let mut t = scan(12, |b| {
+        let drawn = b.global("drawn", Elem::I32, Operand::Temp(2));
+        b.shape(drawn, [Expr::U64(1)], [1.into()]);
         numbers = Some(Buffer::from_slice(&[0]));
         let (order, scope) = (MemoryOrder::Relaxed, Scope::Device);
-        let own = k.atomic("own", AtomicOp::Add, at(drawn, 0), 1, order, scope);
+        let own = b.atomic("own", AtomicOp::Add, at(drawn, 0), 1, order, scope);
         (own.into(), Expr::from(own) - 1)
     });
     t.arrays.extend(numbers);
@@ -85,16 +85,16 @@ pub(super) fn handed(raised: bool, aside: impl Fn(&mut KernelBuilder, BufferId))
     let (data, flag) = (t.shared("data", 1), t.shared("flag", 2));
     let out = t.array("out", &[0]);
     let k = &mut t.k;
-    k.if_(tid().lt(2), |k| k.store(at(flag, tid()), 0));
+    k.if_(tid().lt(2), |b| b.store(at(flag, tid()), 0));
     k.barrier();
-    thread(k, 0, |k| {
-        spin(k, at(flag, 0), Scope::Block, |k| aside(k, flag));
-        k.store(at(out, 0), load(data, 0));
+    thread(k, 0, |b| {
+        spin(b, at(flag, 0), Scope::Block, |b| aside(b, flag));
+        b.store(at(out, 0), load(data, 0));
     });
-    thread(k, 32, |k| {
-        k.store(at(data, 0), 5);
+    thread(k, 32, |b| {
+        b.store(at(data, 0), 5);
         if raised {
-            raise(k, at(flag, 0), Scope::Block);
+            raise(b, at(flag, 0), Scope::Block);
         }
     });
     t
@@ -115,16 +115,16 @@ fn a_warp_may_wait_for_another_of_its_block() {
 /// Whoever asks several words in turn, or leaves a trace of each round, lets others run all the same.
 #[test]
 fn a_warp_that_waits_may_do_other_things() {
-    let other = |k: &mut KernelBuilder, op: AtomicOp, value: i32, flag: BufferId| {
-        k.atomic_only(op, at(flag, 1), value, MemoryOrder::Relaxed, Scope::Block);
+    let other = |b: &mut KernelBuilder, op: AtomicOp, value: i32, flag: BufferId| {
+        b.atomic_only(op, at(flag, 1), value, MemoryOrder::Relaxed, Scope::Block);
     };
-    let ask_two = |k: &mut KernelBuilder, flag| {
-        other(k, AtomicOp::Max, 0, flag);
-        other(k, AtomicOp::Min, 0, flag);
+    let ask_two = |b: &mut KernelBuilder, flag| {
+        other(b, AtomicOp::Max, 0, flag);
+        other(b, AtomicOp::Min, 0, flag);
     };
     assert_eq!(handed(true, ask_two).run(), Ok(vec![5]));
     assert!(matches!(handed(false, ask_two).kind(), FaultKind::Deadlock { .. }));
-    let count = |k: &mut KernelBuilder, flag| other(k, AtomicOp::Add, 1, flag);
+    let count = |b: &mut KernelBuilder, flag| other(b, AtomicOp::Add, 1, flag);
     assert_eq!(handed(true, count).run(), Ok(vec![5]));
 }
 
@@ -133,8 +133,8 @@ fn a_warp_that_waits_may_do_other_things() {
 fn a_loop_of_atomics_that_change_nothing_ends() {
     let mut t = team(32, 1);
     let most = t.array("most", &[3]);
-    t.k.loop_("i", For::below(0, 1000), |k, _| {
-        k.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
+    t.k.loop_("i", For::below(0, 1000), |b, _| {
+        b.atomic_only(AtomicOp::Max, at(most, 0), 0, MemoryOrder::Relaxed, Scope::Device);
     });
     assert_eq!(t.run(), Ok(vec![3]));
 }
@@ -146,24 +146,24 @@ fn two_warps_take_turns() {
         let mut t = team(64, 1);
         let (word, out) = (t.shared("word", 1), t.array("out", &[0]));
         let k = &mut t.k;
-        thread(k, 0, |k| k.store(at(word, 0), 0));
+        thread(k, 0, |b| b.store(at(word, 0), 0));
         k.barrier();
-        k.if_((tid() % 32).equals(0), |k| {
+        k.if_((tid() % 32).equals(0), |b| {
             let own = (tid() / 32).equals(0).select(turns[0], turns[1]);
-            k.loop_("i", For::below(own, 100).change(Change::Add(2.into())), |k, i| {
-                let seen = k.mut_("seen", -1);
+            b.loop_("i", For::below(own, 100).change(Change::Add(2.into())), |b, i| {
+                let seen = b.mut_("seen", -1);
                 let waits = |_| Expr::from(seen).lt(i).or(Expr::from(seen).gt(i));
-                k.loop_("round", For::new(0, waits), |k, _| {
+                b.loop_("round", For::new(0, waits), |b, _| {
                     let op = AtomicOp::CompareExchange { expected: i.into() };
                     let next = Expr::from(i) + 1;
                     let old =
-                        k.atomic("old", op, at(word, 0), next, MemoryOrder::AcqRel, Scope::Block);
-                    k.assign(seen, old);
+                        b.atomic("old", op, at(word, 0), next, MemoryOrder::AcqRel, Scope::Block);
+                    b.assign(seen, old);
                 });
             });
         });
         k.barrier();
-        thread(k, 0, |k| k.store(at(out, 0), load(word, 0)));
+        thread(k, 0, |b| b.store(at(out, 0), load(word, 0)));
         t
     };
     assert_eq!(kernel([0, 1]).run(), Ok(vec![100]));

@@ -24,7 +24,7 @@ fn last_warp(planted: Option<(i32, usize)>) -> Bench {
         }
     }
     let output = b.output;
-    b.k.if_(tid().equals(0), |k| k.store(at(output, 0), load(x, 0)));
+    b.k.if_(tid().equals(0), |b| b.store(at(output, 0), load(x, 0)));
     b
 }
 
@@ -97,13 +97,13 @@ fn overwriting_what_another_warp_still_reads() {
         b.k.store(at(x, tid()), 1.0);
         b.k.barrier();
         let output = b.output;
-        b.k.if_(tid().lt(32), |k| {
-            k.store(at(output, tid()), load(x, Expr::from(63) - tid()));
+        b.k.if_(tid().lt(32), |b| {
+            b.store(at(output, tid()), load(x, Expr::from(63) - tid()));
         });
         if barrier {
             b.k.barrier();
         }
-        b.k.if_(tid().ge(32), |k| k.store(at(x, tid()), 2.0));
+        b.k.if_(tid().ge(32), |b| b.store(at(x, tid()), 2.0));
         b
     };
     assert!(kernel(true).run().is_ok());
@@ -134,11 +134,11 @@ fn two_warps_may_not_write_one_word() {
     let kernel = |barrier: bool| {
         let mut b = bench(64, 1, [1, 1]);
         let x = b.shared(32);
-        b.k.if_(tid().lt(32), |k| k.store(at(x, tid()), 1.0));
+        b.k.if_(tid().lt(32), |b| b.store(at(x, tid()), 1.0));
         if barrier {
             b.k.barrier();
         }
-        b.k.if_(tid().ge(32), |k| k.store(at(x, tid() - 32), 1.0));
+        b.k.if_(tid().ge(32), |b| b.store(at(x, tid() - 32), 1.0));
         b
     };
     assert!(kernel(true).run().is_ok());
@@ -151,18 +151,18 @@ fn older_reads_are_not_forgotten() {
     let kernel = |barrier: bool| {
         let mut b = bench(64, 1, [1, 64]);
         let x = b.shared(1);
-        b.k.if_(tid().equals(40), |k| k.store(at(x, 0), 1.0));
+        b.k.if_(tid().equals(40), |b| b.store(at(x, 0), 1.0));
         b.k.barrier();
         let output = b.output;
-        b.k.if_(tid().equals(3), |k| k.store(at(output, 3), load(x, 0)));
+        b.k.if_(tid().equals(3), |b| b.store(at(output, 3), load(x, 0)));
         b.k.warp_barrier();
-        b.k.if_(tid().equals(5), |k| k.store(at(output, 5), load(x, 0)));
+        b.k.if_(tid().equals(5), |b| b.store(at(output, 5), load(x, 0)));
         b.k.warp_barrier();
-        b.k.if_(tid().equals(3), |k| k.store(at(x, 0), 2.0));
+        b.k.if_(tid().equals(3), |b| b.store(at(x, 0), 2.0));
         if barrier {
             b.k.barrier();
         }
-        b.k.if_(tid().equals(40), |k| k.store(at(output, 40), load(x, 0)));
+        b.k.if_(tid().equals(40), |b| b.store(at(output, 40), load(x, 0)));
         b
     };
     assert!(kernel(true).run().is_ok());
@@ -173,15 +173,15 @@ fn older_reads_are_not_forgotten() {
 #[test]
 fn races_in_global_memory_within_a_block() {
     let kernel = |barrier: bool| {
-        let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
-        k.shape(scratch, [Expr::U64(64)], [1.into()]);
-        k.store(at(scratch, tid()), 1.0);
+        let mut b = KernelBuilder::new("kernel");
+        let scratch = b.global("scratch", Elem::F32, Operand::Temp(0));
+        b.shape(scratch, [Expr::U64(64)], [1.into()]);
+        b.store(at(scratch, tid()), 1.0);
         if barrier {
-            k.warp_barrier();
+            b.warp_barrier();
         }
-        k.store(at(scratch, tid() + 32), load(scratch, Expr::from(31) - tid()));
-        let kernel = k.finish().expect("valid");
+        b.store(at(scratch, tid() + 32), load(scratch, Expr::from(31) - tid()));
+        let kernel = b.finish().expect("valid");
         launch(&kernel, &[Buffer::zeros(64)], &[])
     };
     assert!(kernel(true).is_ok());
@@ -217,21 +217,21 @@ fn blocks_may_not_write_one_word() {
 #[test]
 fn blocks_may_not_read_what_another_writes() {
     let kernel = |ahead: i32| {
-        let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
-        let out = k.global("out", Elem::F32, Operand::Output(0));
+        let mut b = KernelBuilder::new("kernel");
+        let scratch = b.global("scratch", Elem::F32, Operand::Temp(0));
+        let out = b.global("out", Elem::F32, Operand::Output(0));
         for buffer in [scratch, out] {
-            k.shape(buffer, [Expr::U64(8)], [1.into()]);
+            b.shape(buffer, [Expr::U64(8)], [1.into()]);
         }
-        k.geometry(Geometry {
+        b.geometry(Geometry {
             block: (1, 1),
             grid: [Expr::U64(8), Expr::U64(1), Expr::U64(1)],
             blocks_per_sm: 1,
         });
         let block = || Expr::from(Special::BlockX);
-        k.store(at(scratch, block()), 1.0);
-        k.store(at(out, block()), load(scratch, (block() + ahead) % 8));
-        let kernel = k.finish().expect("valid");
+        b.store(at(scratch, block()), 1.0);
+        b.store(at(out, block()), load(scratch, (block() + ahead) % 8));
+        let kernel = b.finish().expect("valid");
         launch(&kernel, &[Buffer::zeros(8), Buffer::zeros(8)], &[])
     };
     assert!(kernel(0).is_ok());
@@ -250,24 +250,24 @@ fn blocks_may_not_read_what_another_writes() {
 #[test]
 fn the_writer_of_a_word_does_not_hide_another_reader() {
     let kernel = |others: i32| {
-        let mut k = KernelBuilder::new("kernel");
-        let scratch = k.global("scratch", Elem::F32, Operand::Temp(0));
-        let out = k.global("out", Elem::F32, Operand::Output(0));
+        let mut b = KernelBuilder::new("kernel");
+        let scratch = b.global("scratch", Elem::F32, Operand::Temp(0));
+        let out = b.global("out", Elem::F32, Operand::Output(0));
         for buffer in [scratch, out] {
-            k.shape(buffer, [Expr::U64(2)], [1.into()]);
+            b.shape(buffer, [Expr::U64(2)], [1.into()]);
         }
-        k.geometry(Geometry {
+        b.geometry(Geometry {
             block: (1, 1),
             grid: [Expr::U64(2), Expr::U64(1), Expr::U64(1)],
             blocks_per_sm: 1,
         });
         let block = || Expr::from(Special::BlockX);
-        k.if_else(
+        b.if_else(
             block().equals(0),
-            |k| k.store(at(scratch, 0), load(scratch, 0) + 1.0),
-            |k| k.store(at(out, 1), load(scratch, others)),
+            |b| b.store(at(scratch, 0), load(scratch, 0) + 1.0),
+            |b| b.store(at(out, 1), load(scratch, others)),
         );
-        let kernel = k.finish().expect("valid");
+        let kernel = b.finish().expect("valid");
         launch(&kernel, &[Buffer::zeros(2), Buffer::zeros(2)], &[])
     };
     assert!(kernel(1).is_ok());
@@ -289,7 +289,7 @@ fn the_lowest_block_is_reported() {
         let block = Expr::from(Special::BlockX);
         let value = b.read(block.clone());
         let output = b.output;
-        b.k.if_(tid().equals(0), |k| k.store(at(output, block), value));
+        b.k.if_(tid().equals(0), |b| b.store(at(output, block), value));
         let fault = b.fault();
         assert_eq!(fault.block, (150, 0, 0));
     }

@@ -39,29 +39,29 @@ fn accessing(kind: Kind, space: Space, len: i32, place: Place) -> (VerifiedKerne
     t.unordered();
     if space == Space::Shared {
         for first in (0..256).step_by(THREADS as usize) {
-            t.k.if_((tid() + first).lt(len), |k| k.store(at(far, tid() + first), 1));
+            t.k.if_((tid() + first).lt(len), |b| b.store(at(far, tid() + first), 1));
         }
         t.k.barrier();
     }
-    t.k.loop_("t", For::below(0, 2).unroll(Unroll::By(1)), |k, t| {
+    t.k.loop_("t", For::below(0, 2).unroll(Unroll::By(1)), |b, t| {
         let there = at(far, place(&Places { given }, t.into()));
         match kind {
-            Kind::Load => k.store(at(near, tid()), there.load()),
-            Kind::Store => k.store(there, 1),
+            Kind::Load => b.store(at(near, tid()), there.load()),
+            Kind::Store => b.store(there, 1),
             Kind::CopyRead => {
                 let target = at(staged, tid());
-                k.push(Stmt::CopyAsync { target, source: there, guard: None });
-                k.push(Stmt::CopyCommit);
-                k.push(Stmt::CopyWait { pending: 0.into() });
+                b.push(Stmt::CopyAsync { target, source: there, guard: None });
+                b.push(Stmt::CopyCommit);
+                b.push(Stmt::CopyWait { pending: 0.into() });
             }
             Kind::CopyWrite => {
                 let source = at(near, tid());
-                k.push(Stmt::CopyAsync { target: there, source, guard: None });
-                k.push(Stmt::CopyCommit);
-                k.push(Stmt::CopyWait { pending: 0.into() });
+                b.push(Stmt::CopyAsync { target: there, source, guard: None });
+                b.push(Stmt::CopyCommit);
+                b.push(Stmt::CopyWait { pending: 0.into() });
             }
             Kind::Atomic => {
-                k.atomic("old", AtomicOp::Add, there, 1, MemoryOrder::Relaxed, Scope::Device);
+                b.atomic("old", AtomicOp::Add, there, 1, MemoryOrder::Relaxed, Scope::Device);
             }
         }
     });
@@ -246,9 +246,9 @@ fn walking(len: usize) -> (VerifiedKernel, Vec<Buffer>) {
     let pointer = || PointerRef { buffer: p, index: Vec::new() };
     b.k.push(Stmt::Point { pointer: pointer(), at: at(input, tid()) });
     let sum = b.k.mut_("sum", 0.0);
-    b.k.loop_("i", For::below(0, 4).unroll(Unroll::By(1)), |k, _| {
-        k.assign(sum, Expr::from(sum) + Access::new(p, [4.into()]).load());
-        k.push(Stmt::Advance { pointer: pointer(), by: 32.into() });
+    b.k.loop_("i", For::below(0, 4).unroll(Unroll::By(1)), |b, _| {
+        b.assign(sum, Expr::from(sum) + Access::new(p, [4.into()]).load());
+        b.push(Stmt::Advance { pointer: pointer(), by: 32.into() });
     });
     b.k.store(at(output, tid()), sum);
     (b.finish(), vec![Buffer::zeros(len), Buffer::zeros(32)])

@@ -6,13 +6,13 @@ const DEVICE: Scope = Scope::Device;
 
 /// Adds to the first word of an array and gives what it held.
 fn add(
-    k: &mut KernelBuilder,
+    b: &mut KernelBuilder,
     word: BufferId,
     value: i32,
     order: MemoryOrder,
     scope: Scope,
 ) -> Expr {
-    k.atomic("old", AtomicOp::Add, at(word, 0), value, order, scope).into()
+    b.atomic("old", AtomicOp::Add, at(word, 0), value, order, scope).into()
 }
 
 /// Block 0 writes and adds 1, block 1 adds 2, block 2 reads if it finds both.
@@ -20,17 +20,17 @@ fn chain(orders: [MemoryOrder; 3], between: impl Fn(&mut KernelBuilder)) -> Team
     let mut t = team(32, 3);
     let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
     let out = t.array("out", &[0]);
-    in_block(&mut t.k, 0, |k| {
-        k.store(at(data, 0), 5);
-        add(k, word, 1, orders[0], DEVICE);
+    in_block(&mut t.k, 0, |b| {
+        b.store(at(data, 0), 5);
+        add(b, word, 1, orders[0], DEVICE);
     });
-    in_block(&mut t.k, 1, |k| {
-        add(k, word, 2, orders[1], DEVICE);
-        between(k);
+    in_block(&mut t.k, 1, |b| {
+        add(b, word, 2, orders[1], DEVICE);
+        between(b);
     });
-    in_block(&mut t.k, 2, |k| {
-        let old = add(k, word, 0, orders[2], DEVICE);
-        k.if_(old.equals(3), |k| k.store(at(out, 0), load(data, 0)));
+    in_block(&mut t.k, 2, |b| {
+        let old = add(b, word, 0, orders[2], DEVICE);
+        b.if_(old.equals(3), |b| b.store(at(out, 0), load(data, 0)));
     });
     t.unordered();
     t
@@ -42,7 +42,7 @@ fn an_atomic_that_only_counts_hands_on_what_was_released() {
         (MemoryOrder::Relaxed, MemoryOrder::Acquire, MemoryOrder::Release);
     assert_eq!(chain([release, relaxed, acquire], |_| ()).run(), Ok(vec![5]));
     // Nor does a fence behind it do harm.
-    let fence = |k: &mut KernelBuilder| k.fence(MemoryOrder::SeqCst, DEVICE);
+    let fence = |b: &mut KernelBuilder| b.fence(MemoryOrder::SeqCst, DEVICE);
     assert_eq!(chain([release, relaxed, acquire], fence).run(), Ok(vec![5]));
     assert_eq!(race(chain([relaxed, release, acquire], |_| ()).kind()), "data");
     assert_eq!(race(chain([release, release, relaxed], |_| ()).kind()), "data");
@@ -55,25 +55,25 @@ fn what_is_released_holds_what_was_acquired() {
         let mut t = team(64, 3);
         let (data, first) = (t.array("data", &[0]), t.array("first", &[0]));
         let (second, out) = (t.array("second", &[0]), t.array("out", &[0]));
-        in_block(&mut t.k, 0, |k| {
-            k.store(at(data, 0), 5);
-            add(k, first, 1, MemoryOrder::Release, DEVICE);
+        in_block(&mut t.k, 0, |b| {
+            b.store(at(data, 0), 5);
+            add(b, first, 1, MemoryOrder::Release, DEVICE);
         });
         let heard = t.shared("heard", 1);
         // Thread 0 hears of it and thread 40, which it meets, hands it on.
-        t.k.if_(block().equals(1), |k| {
-            thread(k, 0, |k| {
-                let old = add(k, first, 0, acquire, DEVICE);
-                k.store(at(heard, 0), old);
+        t.k.if_(block().equals(1), |b| {
+            thread(b, 0, |b| {
+                let old = add(b, first, 0, acquire, DEVICE);
+                b.store(at(heard, 0), old);
             });
-            k.barrier();
-            thread(k, 40, |k| {
-                k.if_(load(heard, 0).equals(1), |k| _ = add(k, second, 1, release, DEVICE));
+            b.barrier();
+            thread(b, 40, |b| {
+                b.if_(load(heard, 0).equals(1), |b| _ = add(b, second, 1, release, DEVICE));
             });
         });
-        in_block(&mut t.k, 2, |k| {
-            let old = add(k, second, 0, MemoryOrder::Acquire, DEVICE);
-            k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
+        in_block(&mut t.k, 2, |b| {
+            let old = add(b, second, 0, MemoryOrder::Acquire, DEVICE);
+            b.if_(old.equals(1), |b| b.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
         t
@@ -90,16 +90,16 @@ fn a_release_holds_what_the_thread_has_learnt_at_a_barrier() {
         let mut t = team(64, 2);
         let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
         let out = t.array("out", &[0]);
-        t.k.if_(block().equals(0), |k| {
-            thread(k, 0, |k| k.store(at(data, 0), 5));
+        t.k.if_(block().equals(0), |b| {
+            thread(b, 0, |b| b.store(at(data, 0), 5));
             if barrier {
-                k.barrier();
+                b.barrier();
             }
-            thread(k, 40, |k| _ = add(k, word, 1, MemoryOrder::Release, DEVICE));
+            thread(b, 40, |b| _ = add(b, word, 1, MemoryOrder::Release, DEVICE));
         });
-        in_block(&mut t.k, 1, |k| {
-            let old = add(k, word, 0, MemoryOrder::Acquire, DEVICE);
-            k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
+        in_block(&mut t.k, 1, |b| {
+            let old = add(b, word, 0, MemoryOrder::Acquire, DEVICE);
+            b.if_(old.equals(1), |b| b.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
         t
@@ -115,27 +115,27 @@ fn a_release_ends_with_itself() {
         let mut t = team(32, 2);
         let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
         let out = t.array("out", &[0]);
-        in_block(&mut t.k, 0, |k| {
-            let store = |k: &mut KernelBuilder| k.store(at(data, 0), 5);
+        in_block(&mut t.k, 0, |b| {
+            let store = |b: &mut KernelBuilder| b.store(at(data, 0), 5);
             if !late {
-                store(k);
+                store(b);
             }
             if fence {
-                k.fence(MemoryOrder::AcqRel, DEVICE);
+                b.fence(MemoryOrder::AcqRel, DEVICE);
                 if late {
-                    store(k);
+                    store(b);
                 }
-                add(k, word, 1, MemoryOrder::Relaxed, DEVICE);
+                add(b, word, 1, MemoryOrder::Relaxed, DEVICE);
             } else {
-                add(k, word, 1, MemoryOrder::Release, DEVICE);
+                add(b, word, 1, MemoryOrder::Release, DEVICE);
                 if late {
-                    store(k);
+                    store(b);
                 }
             }
         });
-        in_block(&mut t.k, 1, |k| {
-            let old = add(k, word, 0, MemoryOrder::Acquire, DEVICE);
-            k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
+        in_block(&mut t.k, 1, |b| {
+            let old = add(b, word, 0, MemoryOrder::Acquire, DEVICE);
+            b.if_(old.equals(1), |b| b.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
         t
@@ -153,15 +153,15 @@ fn the_scope_of_a_block_is_for_its_own_threads() {
         let mut t = team(64, 1);
         let (data, word) = (t.array("data", &[0]), t.array("word", &[0]));
         let out = t.array("out", &[0]);
-        thread(&mut t.k, 0, |k| {
-            k.store(at(data, 0), 5);
-            fence.into_iter().for_each(|scope| k.fence(MemoryOrder::AcqRel, scope));
-            add(k, word, 1, order, Scope::Block);
+        thread(&mut t.k, 0, |b| {
+            b.store(at(data, 0), 5);
+            fence.into_iter().for_each(|scope| b.fence(MemoryOrder::AcqRel, scope));
+            add(b, word, 1, order, Scope::Block);
         });
-        thread(&mut t.k, 32, |k| {
-            let old = add(k, word, 0, order, Scope::Block);
-            fence.into_iter().for_each(|scope| k.fence(MemoryOrder::AcqRel, scope));
-            k.if_(old.equals(1), |k| k.store(at(out, 0), load(data, 0)));
+        thread(&mut t.k, 32, |b| {
+            let old = add(b, word, 0, order, Scope::Block);
+            fence.into_iter().for_each(|scope| b.fence(MemoryOrder::AcqRel, scope));
+            b.if_(old.equals(1), |b| b.store(at(out, 0), load(data, 0)));
         });
         t.unordered();
         t
@@ -182,26 +182,26 @@ fn a_lane_acquires_for_itself() {
         let (data, word) = (t.shared("data", 1), t.shared("word", 1));
         let out = t.array("out", &[0]);
         let k = &mut t.k;
-        thread(k, 9, |k| k.store(at(word, 0), 0));
+        thread(k, 9, |b| b.store(at(word, 0), 0));
         k.warp_barrier();
         let found = k.mut_("found", 1);
         k.if_else(
             tid().equals(0),
-            |k| {
-                k.store(at(data, 0), 5);
-                add(k, word, 1, MemoryOrder::Release, Scope::Block);
+            |b| {
+                b.store(at(data, 0), 5);
+                add(b, word, 1, MemoryOrder::Release, Scope::Block);
             },
-            |k| {
-                thread(k, 7, |k| {
-                    let old = add(k, word, 0, MemoryOrder::Acquire, Scope::Block);
+            |b| {
+                thread(b, 7, |b| {
+                    let old = add(b, word, 0, MemoryOrder::Acquire, Scope::Block);
                     if looks {
-                        k.assign(found, old);
+                        b.assign(found, old);
                     }
                 });
             },
         );
         let reads = tid().equals(reader).and(Expr::from(found).equals(1));
-        k.if_(reads, |k| k.store(at(out, 0), load(data, 0)));
+        k.if_(reads, |b| b.store(at(out, 0), load(data, 0)));
         t.unordered();
         t
     };

@@ -5,29 +5,13 @@ use crate::cuda::types::{MBARRIER, TENSOR_MAP};
 use crate::ir::{
     Descriptor, Kernel, MbarrierOp, ParamKind, ProxyFence, Stmt, TensorSwizzle, Wgmma, WgmmaSync,
 };
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// What keeps the compiler from moving the use of sums over what stands before or behind it.
 pub(in crate::cuda) const KEEP: &str = "wgmma_keep";
 pub(in crate::cuda) const FENCE: &str = "wgmma_fence";
 pub(in crate::cuda) const COMMIT: &str = "wgmma_commit";
 pub(in crate::cuda) const WAIT: &str = "wgmma_wait";
-
-/// Every name that is called here or defined.
-pub(in crate::cuda) fn names() -> Vec<String> {
-    let mut names: Vec<String> = [TENSOR_MAP, KEEP, FENCE, COMMIT, WAIT].map(str::to_owned).into();
-    let ops = ["init", "arrive", "arrive_expect", "wait"].map(|op| format!("mbarrier_{op}"));
-    names.extend(ops);
-    names.extend([ProxyFence::Async, ProxyFence::MbarrierInit].map(|f| fence(f).to_owned()));
-    names.extend([2, 3].into_iter().flat_map(|rank| [false, true].map(|m| tensor_copy(rank, m))));
-    names.extend([true, false].map(|more| register_limit(more).to_owned()));
-    names.extend(TensorSwizzle::ALL.map(descriptor));
-    for format in Format::ALL {
-        let columns = (8..=Wgmma::MOST_COLUMNS).step_by(8);
-        names.extend(columns.map(|columns| wgmma(format, columns)));
-    }
-    names
-}
 
 pub(in crate::cuda) fn op(op: &MbarrierOp) -> &'static str {
     match op {

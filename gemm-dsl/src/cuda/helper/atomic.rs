@@ -19,20 +19,6 @@ fn row(op: &AtomicOp) -> (&'static str, &'static str, &'static str) {
     row.unwrap_or_else(|| unreachable!("the table has every operation"))
 }
 
-/// Every name that a function of these may have.
-pub(in crate::cuda) fn names() -> Vec<String> {
-    let mut names = Vec::new();
-    for ((name, cuda, _), scope) in
-        ATOMICS.into_iter().flat_map(|row| [Scope::Block, Scope::Device].map(|scope| (row, scope)))
-    {
-        names.push(relaxed(cuda, scope));
-        for order in [MemoryOrder::Acquire, MemoryOrder::Release, MemoryOrder::AcqRel] {
-            names.extend([false, true].map(|shared| ordered(name, order, scope, shared)));
-        }
-    }
-    names
-}
-
 /// The function of an atomic operation.
 pub(in crate::cuda) fn name(k: &Kernel, atomic: &Atomic) -> String {
     let (name, cuda, _) = row(&atomic.op);

@@ -70,11 +70,6 @@ __device__ __forceinline__ void {name}({MBARRIER}* barrier, int block)
 /// The function that waits at a barrier at which threads of other blocks arrive.
 pub(in crate::cuda) const WAIT: &str = "mbarrier_wait_cluster";
 
-/// Every name that is called here or defined.
-pub(in crate::cuda) fn names() -> [String; 5] {
-    ["cluster_rank", "cluster_barrier", RELEASE.name, RELAXED.name, WAIT].map(str::to_owned)
-}
-
 /// Whether threads of other blocks arrive at some of these barriers: who waits there must see what they have done.
 pub(in crate::cuda) fn hears_others(k: &Kernel, barriers: MbarrierId) -> bool {
     let mut hears = false;

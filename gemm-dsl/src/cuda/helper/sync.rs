@@ -4,17 +4,6 @@
 use super::cluster;
 use crate::ir::{MemoryOrder, Scope};
 
-/// Every name of a function that is called here or defined.
-pub(in crate::cuda) fn names() -> Vec<String> {
-    let mut names: Vec<String> = [true, false].map(|wait| named_barrier(wait).to_owned()).into();
-    for scope in [Scope::Block, Scope::Device] {
-        names.extend(
-            [MemoryOrder::AcqRel, MemoryOrder::SeqCst].map(|order| fence(order, scope).to_owned()),
-        );
-    }
-    names
-}
-
 /// The statement of a barrier of all threads of a scope.
 pub(in crate::cuda) fn barrier(scope: Scope) -> &'static str {
     match scope {

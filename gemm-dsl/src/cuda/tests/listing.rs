@@ -2,13 +2,15 @@
 
 use crate::cuda::{listing, source, statement};
 use crate::ir::{Stmt, VerifiedKernel};
-use crate::{Family, stages};
+use crate::{Plan, stages};
 use std::ops::Range;
 
 /// All kernels of all stages.
 fn kernels() -> Vec<VerifiedKernel> {
-    let reductions = stages::reduce().into_iter().map(|stage| stage.spec.program());
-    let products = stages::sgemm().into_iter().map(|stage| stage.spec.program());
+    let reductions =
+        stages::reduce().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
+    let products =
+        stages::sgemm().into_iter().map(|stage| stage.spec.plan().and_then(|plan| plan.program()));
     let programs = reductions.chain(products).map(|program| program.expect("a sound stage"));
     programs.flat_map(|program| program.kernels.clone()).collect()
 }

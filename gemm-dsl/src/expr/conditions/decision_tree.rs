@@ -29,7 +29,7 @@ pub(super) enum Test {
 
 /// Where an answer leads while the nodes behind it are known alone.
 #[derive(Clone, Copy)]
-enum Next {
+enum Branch {
     Node(usize),
     Rule(usize),
 }
@@ -37,8 +37,8 @@ enum Next {
 /// Where the two answers of a test lead.
 #[derive(Clone, Copy)]
 struct Branches {
-    yes: Next,
-    no: Next,
+    yes: Branch,
+    no: Branch,
 }
 
 /// Conditions as a decision tree.
@@ -63,9 +63,9 @@ impl DecisionTree {
     pub(super) fn new(conditions: Vec<Option<ConditionBlock>>) -> Self {
         let mut builder = Builder::default();
         // From the last rule to the first: behind a condition comes the next one.
-        let mut no = Next::Rule(conditions.len());
+        let mut no = Branch::Rule(conditions.len());
         for (rule, condition) in conditions.into_iter().enumerate().rev() {
-            let yes = Next::Rule(rule);
+            let yes = Branch::Rule(rule);
             no = match condition {
                 None => yes,
                 Some(ConditionBlock { lets, value }) if lets.is_empty() => {
@@ -77,8 +77,8 @@ impl DecisionTree {
         let Builder { nodes, terms } = builder;
         let count = nodes.len();
         let place = |next| match next {
-            Next::Node(node) => node,
-            Next::Rule(rule) => count + rule,
+            Branch::Node(node) => node,
+            Branch::Rule(rule) => count + rule,
         };
         let nodes = nodes.into_iter().map(|(test, Branches { yes, no })| DecisionNode {
             test,
@@ -90,13 +90,13 @@ impl DecisionTree {
 }
 
 impl Builder {
-    fn node(&mut self, test: Test, branches: Branches) -> Next {
+    fn node(&mut self, test: Test, branches: Branches) -> Branch {
         self.nodes.push((test, branches));
-        Next::Node(self.nodes.len() - 1)
+        Branch::Node(self.nodes.len() - 1)
     }
 
     /// The first node of a truth value.
-    fn truth(&mut self, e: ConditionNode, branches: Branches) -> Next {
+    fn truth(&mut self, e: ConditionNode, branches: Branches) -> Branch {
         let Branches { yes, no } = branches;
         match e {
             ConditionNode::Constant(ConditionValue::Bool(holds)) => {
@@ -137,7 +137,7 @@ impl Builder {
         }
     }
 
-    fn other(&mut self, e: ConditionNode, branches: Branches) -> Next {
+    fn other(&mut self, e: ConditionNode, branches: Branches) -> Branch {
         let block = ConditionBlock { lets: Vec::new(), value: Box::new(e) };
         self.node(Test::Other(block), branches)
     }
@@ -149,7 +149,7 @@ impl Builder {
         op: Binary,
         than: i128,
         branches: Branches,
-    ) -> Next {
+    ) -> Branch {
         let Branches { yes, no } = branches;
         let (least, most) = match op {
             Binary::Ne => {

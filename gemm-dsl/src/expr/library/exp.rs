@@ -16,68 +16,68 @@ pub(super) const EXPONENTIAL: [f32; 5] =
 
 /// `p · 2^n` in two steps, so that only the second one can round, overflow or underflow. `n` is
 /// given as the bits of `ROUNDER + n`.
-pub(super) fn scale(k: &mut KernelBuilder) -> FunctionId {
+pub(super) fn scale(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "p * 2^n, where rounder holds the bits of 12582912 + n; in two steps, of which only the last",
         "can round.",
     ];
     let params = [("p", Ty::F32), ("rounder", Ty::U32)];
-    k.function("scale_f32", &meaning, &params, |k, params| {
+    b.function("scale_f32", &meaning, &params, |b, params| {
         let [p, rounder] = [params[0], params[1]];
-        let half = k.let_("half", rounder >> Expr::U32(1));
+        let half = b.let_("half", rounder >> Expr::U32(1));
         // What stands above the exponent is shifted out.
         let power = |n: Expr| of_bits((n << Expr::U32(23)) + bits(1.0));
-        let first = k.let_("first", power(half.into()));
-        let second = k.let_("second", power(rounder - half));
+        let first = b.let_("first", power(half.into()));
+        let second = b.let_("second", power(rounder - half));
         p * first * second
     })
 }
 
 /// The n nearest to `z · log2 e`: the sum that rounds it, whose bits hold it, and n itself.
-pub(super) fn reduce(k: &mut KernelBuilder, z: Var) -> (Var, Var) {
-    let rounder = k.let_("rounder", fma(z, LOG2_E, ROUNDER));
-    let n = k.let_("n", rounder - ROUNDER);
+pub(super) fn reduce(b: &mut KernelBuilder, z: Var) -> (Var, Var) {
+    let rounder = b.let_("rounder", fma(z, LOG2_E, ROUNDER));
+    let n = b.let_("n", rounder - ROUNDER);
     (rounder, n)
 }
 
-pub(in crate::expr) fn exp(k: &mut KernelBuilder) -> FunctionId {
-    let scale = scale(k);
+pub(in crate::expr) fn exp(b: &mut KernelBuilder) -> FunctionId {
+    let scale = scale(b);
     let meaning = ["e^x, within {bound}: 2^n e^r with |r| <= ln 2 / 2."];
-    unary(k, Function::Exp, &meaning, |k, x| {
+    unary(b, Function::Exp, &meaning, |b, x| {
         // Beyond these the result is 0 or infinite; a NaN stays.
-        let z = k.let_("z", min(max(x, -105.0), 90.0));
-        let (rounder, n) = reduce(k, z);
-        let r = k.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
+        let z = b.let_("z", min(max(x, -105.0), 90.0));
+        let (rounder, n) = reduce(b, z);
+        let r = b.let_("r", fma(n, -LN_2_LOW, fma(n, -LN_2, z)));
         let coefficients: Vec<f32> = EXPONENTIAL.into_iter().chain([1.0, 1.0]).collect();
-        let p = polynomial(k, "p", &r.into(), &coefficients);
+        let p = polynomial(b, "p", &r.into(), &coefficients);
         scale.apply([p.into(), bits(rounder)])
     })
 }
 
 /// e^x for x that are not positive, in fewer steps, for sums in which the greatest term is 1: below −87,
 /// where a term no longer counts, it stays there, and a NaN becomes some number.
-pub fn falling_exponential(k: &mut KernelBuilder) -> FunctionId {
+pub fn falling_exponential(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "e^x for x <= 0, within (1.8 + 0.14 |x|) 1e-7 of it; 1 at 0, and never less than e^-87.",
         "2^n 2^f with |f| <= 1 / 2, where n is added to the exponent.",
     ];
-    k.function("falling_exp_f32", &meaning, &[("x", Ty::F32)], |k, params| {
-        let z = k.let_("z", max(params[0], -87.0));
-        let (rounder, n) = reduce(k, z);
-        let f = k.let_("f", fma(z, LOG2_E, neg(n)));
-        let p = polynomial(k, "p", &f.into(), &SHORT_POWER);
+    b.function("falling_exp_f32", &meaning, &[("x", Ty::F32)], |b, params| {
+        let z = b.let_("z", max(params[0], -87.0));
+        let (rounder, n) = reduce(b, z);
+        let f = b.let_("f", fma(z, LOG2_E, neg(n)));
+        let p = polynomial(b, "p", &f.into(), &SHORT_POWER);
         of_bits(bits(p) + (bits(rounder) << Expr::U32(23)))
     })
 }
 
-pub(in crate::expr) fn exp2(k: &mut KernelBuilder) -> FunctionId {
-    let scale = scale(k);
+pub(in crate::expr) fn exp2(b: &mut KernelBuilder) -> FunctionId {
+    let scale = scale(b);
     let meaning = ["2^x, within {bound}: 2^n 2^f with |f| <= 1 / 2."];
-    unary(k, Function::Exp2, &meaning, |k, x| {
-        let z = k.let_("z", min(max(x, -151.0), 129.0));
-        let rounder = k.let_("rounder", z + ROUNDER);
-        let f = k.let_("f", z - (rounder - ROUNDER));
-        let p = polynomial(k, "p", &f.into(), &POWER);
+    unary(b, Function::Exp2, &meaning, |b, x| {
+        let z = b.let_("z", min(max(x, -151.0), 129.0));
+        let rounder = b.let_("rounder", z + ROUNDER);
+        let f = b.let_("f", z - (rounder - ROUNDER));
+        let p = polynomial(b, "p", &f.into(), &POWER);
         scale.apply([p.into(), bits(rounder)])
     })
 }

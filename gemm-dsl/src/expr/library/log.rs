@@ -5,17 +5,17 @@ use crate::ir::{Elem, Expr, FunctionId, KernelBuilder, Var};
 use crate::target::intrinsic::CANONICAL_NAN;
 
 /// n and f. What is no positive number is left to [`outside`].
-fn split(k: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
-    let tiny = k.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
+fn split(b: &mut KernelBuilder, x: &Expr) -> (Var, Var) {
+    let tiny = b.let_("tiny", x.clone().lt(f32::MIN_POSITIVE));
     let normal = Expr::from(tiny).select(x.clone() * 8_388_608.0, x.clone());
-    let bits_ = k.let_("bits", bits(normal));
+    let bits_ = b.let_("bits", bits(normal));
     // The exponent of the bits above those of 2/3.
     let above = (bits_ - bits(2.0 / 3.0)) >> Expr::U32(23);
-    let exponent = k.let_("exponent", above << Expr::U32(23));
-    let f = k.let_("f", of_bits(bits_ - exponent) - 1.0);
+    let exponent = b.let_("exponent", above << Expr::U32(23));
+    let f = b.let_("f", of_bits(bits_ - exponent) - 1.0);
     let scaled = Expr::from(exponent).bitcast(Elem::I32).cast(Elem::F32);
     let shift = Expr::from(tiny).select(-23.0, 0.0);
-    let n = k.let_("n", fma(scaled, 1.192_092_9e-7, shift));
+    let n = b.let_("n", fma(scaled, 1.192_092_9e-7, shift));
     (n, f)
 }
 
@@ -27,29 +27,29 @@ fn outside(x: &Expr, result: Expr) -> Expr {
     x.clone().gt(0.0).select(infinite, zero)
 }
 
-pub(crate) fn log(k: &mut KernelBuilder) -> FunctionId {
+pub(crate) fn log(b: &mut KernelBuilder) -> FunctionId {
     let meaning = ["ln x, within {bound}: n ln 2 + ln(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3."];
-    unary(k, Function::Log, &meaning, |k, x| {
-        let (n, f) = split(k, &x);
-        let p = polynomial(k, "p", &f.into(), &LOGARITHM);
-        let part = k.let_("part", fma(f * f, p, f));
+    unary(b, Function::Log, &meaning, |b, x| {
+        let (n, f) = split(b, &x);
+        let p = polynomial(b, "p", &f.into(), &LOGARITHM);
+        let part = b.let_("part", fma(f * f, p, f));
         outside(&x, fma(n, std::f32::consts::LN_2, part))
     })
 }
 
-pub(in crate::expr) fn log2(k: &mut KernelBuilder) -> FunctionId {
+pub(in crate::expr) fn log2(b: &mut KernelBuilder) -> FunctionId {
     let meaning = [
         "log2 x, within {bound}: n + log2(1 + f) with x = 2^n (1 + f), |f| <= 1 / 3, where high + low",
         "is n + f log2 e to twice the precision.",
     ];
-    unary(k, Function::Log2, &meaning, |k, x| {
+    unary(b, Function::Log2, &meaning, |b, x| {
         const LOG2_E: f32 = std::f32::consts::LOG2_E;
         const LOG2_E_LOW: f32 = 1.925_963e-8;
-        let (n, f) = split(k, &x);
-        let p = polynomial(k, "p", &f.into(), &BINARY_LOGARITHM);
-        let rest = k.let_("rest", fma(f * f, p, f * LOG2_E_LOW));
-        let high = k.let_("high", fma(f, LOG2_E, n));
-        let low = k.let_("low", fma(f, LOG2_E, n - high));
+        let (n, f) = split(b, &x);
+        let p = polynomial(b, "p", &f.into(), &BINARY_LOGARITHM);
+        let rest = b.let_("rest", fma(f * f, p, f * LOG2_E_LOW));
+        let high = b.let_("high", fma(f, LOG2_E, n));
+        let low = b.let_("low", fma(f, LOG2_E, n - high));
         outside(&x, high + (low + rest))
     })
 }

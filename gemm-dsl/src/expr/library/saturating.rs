@@ -3,31 +3,31 @@
 use super::{Function, abs, exp, fma, min, neg, odd, polynomial, unary};
 use crate::ir::{Expr, FunctionId, KernelBuilder};
 
-pub(in crate::expr) fn tanh(k: &mut KernelBuilder) -> FunctionId {
-    let exp = exp::exp(k);
+pub(in crate::expr) fn tanh(b: &mut KernelBuilder) -> FunctionId {
+    let exp = exp::exp(b);
     let meaning = ["tanh x, within {bound}: an odd polynomial, 1 - 2 / (e^2|x| + 1) from 0.63 on."];
-    unary(k, Function::Tanh, &meaning, |k, x| {
-        let a = k.let_("a", abs(x.clone()));
-        let s = k.let_("s", x.clone() * x.clone());
-        let p = polynomial(k, "p", &s.into(), &TANH);
+    unary(b, Function::Tanh, &meaning, |b, x| {
+        let a = b.let_("a", abs(x.clone()));
+        let s = b.let_("s", x.clone() * x.clone());
+        let p = polynomial(b, "p", &s.into(), &TANH);
         // Not x + x s p, which would make +0 of -0.
-        let small = k.let_("small", x.clone() * fma(s, p, 1.0));
-        let large = k.let_("large", 1.0 - 2.0 / (exp.apply([2.0 * a]) + 1.0));
+        let small = b.let_("small", x.clone() * fma(s, p, 1.0));
+        let large = b.let_("large", 1.0 - 2.0 / (exp.apply([2.0 * a]) + 1.0));
         Expr::from(a).lt(0.63).select(small, odd(x, large))
     })
 }
 
-pub(in crate::expr) fn erf(k: &mut KernelBuilder) -> FunctionId {
-    let exp = exp::exp(k);
+pub(in crate::expr) fn erf(b: &mut KernelBuilder) -> FunctionId {
+    let exp = exp::exp(b);
     let meaning = ["erf x, within {bound}: an odd polynomial, 1 - e^-q(|x|) from 0.93 on."];
-    unary(k, Function::Erf, &meaning, |k, x| {
-        let a = k.let_("a", abs(x.clone()));
-        let s = k.let_("s", x.clone() * x.clone());
-        let p = polynomial(k, "p", &s.into(), &ERF);
-        let small = k.let_("small", fma(x.clone(), p, x.clone()));
-        let c = k.let_("c", min(a, 4.0));
-        let q = polynomial(k, "q", &c.into(), &ERFC_EXPONENT);
-        let large = k.let_("large", 1.0 - exp.apply([neg(q * c)]));
+    unary(b, Function::Erf, &meaning, |b, x| {
+        let a = b.let_("a", abs(x.clone()));
+        let s = b.let_("s", x.clone() * x.clone());
+        let p = polynomial(b, "p", &s.into(), &ERF);
+        let small = b.let_("small", fma(x.clone(), p, x.clone()));
+        let c = b.let_("c", min(a, 4.0));
+        let q = polynomial(b, "q", &c.into(), &ERFC_EXPONENT);
+        let large = b.let_("large", 1.0 - exp.apply([neg(q * c)]));
         Expr::from(a).lt(0.93).select(small, odd(x, large))
     })
 }

@@ -9,51 +9,51 @@ use crate::ir::{Expr, FunctionId, KernelBuilder, Ty};
 /// With z = −|v| and e^z = 2^n (1 + t) it is y / (1 + e^z) or, for a negative v,
 /// y (1 + t) 2^n / (1 + e^z). The denominator and the quotient are corrected by what rounding took
 /// from them; the power of two comes last, so that what underflows is rounded once.
-pub(super) fn times_sigmoid(k: &mut KernelBuilder) -> FunctionId {
-    let scale = scale(k);
+pub(super) fn times_sigmoid(b: &mut KernelBuilder) -> FunctionId {
+    let scale = scale(b);
     let meaning = [
         "y / (1 + e^-(v + v_low)), within 0.6 ulp where v + v_low is exact: with e^-|v| = 2^n (1 + t),",
         "a quotient that is corrected by what rounding took from it.",
     ];
     let params = [("y", Ty::F32), ("v", Ty::F32), ("v_low", Ty::F32)];
-    k.function("times_sigmoid_f32", &meaning, &params, |k, params| {
+    b.function("times_sigmoid_f32", &meaning, &params, |b, params| {
         let [y, v, v_low] = [params[0], params[1], params[2]];
-        let z = k.let_("z", neg(min(abs(v), 160.0)));
-        let (rounder, n) = reduce(k, z);
-        let negative = k.let_("negative", Expr::from(v).lt(0.0));
-        let low = k.let_("low", Expr::from(negative).select(v_low, neg(v_low)));
-        let r = k.let_("r", fma(n, -LN_2, z) + fma(n, -LN_2_LOW, low));
-        let p = polynomial(k, "p", &r.into(), &EXPONENTIAL);
-        let t = k.let_("t", fma(r * r, p, r));
-        let power = k.let_("power", scale.apply([1.0.into(), bits(rounder)]));
-        let e = k.let_("e", fma(power, t, power));
-        let e_low = k.let_("e_low", fma(power, t, power - e));
-        let d = k.let_("d", 1.0 + Expr::from(e));
-        let d_low = k.let_("d_low", (e - (d - 1.0)) + e_low);
-        let inverse = k.let_("inverse", 1.0 / Expr::from(d));
+        let z = b.let_("z", neg(min(abs(v), 160.0)));
+        let (rounder, n) = reduce(b, z);
+        let negative = b.let_("negative", Expr::from(v).lt(0.0));
+        let low = b.let_("low", Expr::from(negative).select(v_low, neg(v_low)));
+        let r = b.let_("r", fma(n, -LN_2, z) + fma(n, -LN_2_LOW, low));
+        let p = polynomial(b, "p", &r.into(), &EXPONENTIAL);
+        let t = b.let_("t", fma(r * r, p, r));
+        let power = b.let_("power", scale.apply([1.0.into(), bits(rounder)]));
+        let e = b.let_("e", fma(power, t, power));
+        let e_low = b.let_("e_low", fma(power, t, power - e));
+        let d = b.let_("d", 1.0 + Expr::from(e));
+        let d_low = b.let_("d_low", (e - (d - 1.0)) + e_low);
+        let inverse = b.let_("inverse", 1.0 / Expr::from(d));
         let choose = |yes: Expr, no: Expr| Expr::from(negative).select(yes, no);
-        let top = k.let_("top", choose(fma(y, t, y), y.into()));
-        let top_low = k.let_("top_low", choose(fma(y, t, y - top), 0.0.into()));
-        let q = k.let_("q", top * inverse);
+        let top = b.let_("top", choose(fma(y, t, y), y.into()));
+        let top_low = b.let_("top_low", choose(fma(y, t, y - top), 0.0.into()));
+        let q = b.let_("q", top * inverse);
         // What q is too much: its sign is such that a q of -0 stays.
-        let over = k.let_("over", fma(q, d_low, fma(q, d, neg(top))) - top_low);
-        let w = k.let_("w", fma(neg(over), inverse, q));
+        let over = b.let_("over", fma(q, d_low, fma(q, d, neg(top))) - top_low);
+        let w = b.let_("w", fma(neg(over), inverse, q));
         // Beyond 30 the sigmoid rounds to 1; an infinite y must not be corrected.
         let scaled = choose(scale.apply([w.into(), bits(rounder)]), w.into());
         Expr::from(v).gt(30.0).select(y, scaled)
     })
 }
 
-pub(in crate::expr) fn sigmoid(k: &mut KernelBuilder) -> FunctionId {
-    let times_sigmoid = times_sigmoid(k);
-    unary(k, Function::Sigmoid, &["1 / (1 + e^-x), within {bound}."], |_, x| {
+pub(in crate::expr) fn sigmoid(b: &mut KernelBuilder) -> FunctionId {
+    let times_sigmoid = times_sigmoid(b);
+    unary(b, Function::Sigmoid, &["1 / (1 + e^-x), within {bound}."], |_, x| {
         times_sigmoid.apply([1.0.into(), x, 0.0.into()])
     })
 }
 
-pub(in crate::expr) fn silu(k: &mut KernelBuilder) -> FunctionId {
-    let times_sigmoid = times_sigmoid(k);
-    unary(k, Function::Silu, &["x / (1 + e^-x), within {bound}."], |_, x| {
+pub(in crate::expr) fn silu(b: &mut KernelBuilder) -> FunctionId {
+    let times_sigmoid = times_sigmoid(b);
+    unary(b, Function::Silu, &["x / (1 + e^-x), within {bound}."], |_, x| {
         // Below -160 the result is -0, of an infinite x too.
         times_sigmoid.apply([max(x.clone(), -160.0), x, 0.0.into()])
     })

@@ -1,7 +1,7 @@
 //! Arguments of a launch, and the call that they make.
 
-use super::{Extent, Operand};
 use crate::ir::Elem;
+use crate::ir::{Extent, Operand};
 
 /// An array as a launch passes it to a buffer parameter.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,8 @@
 //! How arguments are bound to a kernel: by name or in order, by one check.
 
 use super::arguments::{Arguments, ArrayAxis, ArrayPlace, BoundArray, Call, MappedArray};
-use super::{
-    ArrayParameter, Between, Contract, ContractError, Need, Parameter, Requirement, Source, Subject,
-};
-use super::{Operand, Rule};
-use crate::ir::{HostError, Scalar, Ty};
+use super::{ArrayParameter, Between, Contract, ContractError, HostExpr, Need, Parameter, Subject};
+use crate::ir::{HostError, Operand, Requirement, Scalar, Source, Ty};
 
 /// The most blocks of a grid along each axis.
 const GRID_LIMITS: [u64; 3] = [i32::MAX as u64, u16::MAX as u64, u16::MAX as u64];
@@ -130,9 +127,9 @@ impl Contract {
             }
         }
         let mut grid = [0; 3];
-        for (axis, (rule, limit)) in self.grid.iter().zip(GRID_LIMITS).enumerate() {
+        for (axis, (blocks, limit)) in self.grid.iter().zip(GRID_LIMITS).enumerate() {
             let subject = || Subject::Blocks { axis };
-            let value = self.value(rule, &values, subject)?;
+            let value = self.value(blocks, &values, subject)?;
             if value > limit {
                 return Err(self.unmet(subject(), Need::AtMost(limit), value.into()));
             }
@@ -249,7 +246,7 @@ impl Contract {
         let contiguous = array.contiguous_dim();
         let others = (0..axes.len()).rev().filter(|dim| *dim != contiguous);
         for dim in std::iter::once(contiguous).chain(others) {
-            let (axis, rule) = (&axes[dim], &array.strides[dim]);
+            let (axis, stride) = (&axes[dim], &array.strides[dim]);
             if axis.extent <= 1 {
                 continue;
             }
@@ -259,7 +256,7 @@ impl Contract {
                 dim,
                 between: Between::new(dim, axes.len(), dim == contiguous),
             };
-            let stride = self.value(rule, values, subject)?;
+            let stride = self.value(stride, values, subject)?;
             // Nor does it matter how lies what the kernel does not touch.
             if axis.stride != stride && self.span(array, values)? > 0 {
                 return Err(self.unmet(subject(), Need::Exactly(stride), axis.stride.into()));
@@ -390,11 +387,11 @@ impl Contract {
 
     fn value(
         &self,
-        rule: &Rule,
+        host_expr: &HostExpr,
         values: &[Option<u64>],
         subject: impl FnOnce() -> Subject,
     ) -> Result<u64, ContractError> {
-        match rule.value(values) {
+        match host_expr.value(values) {
             Ok(value) => match u64::try_from(value) {
                 Ok(value) => Ok(value),
                 Err(_) => Err(self.unmet(subject(), Need::AtLeast(0), value)),

@@ -1,7 +1,7 @@
 //! What a launch is lacking, as data and in words.
 
-use super::{Extent, Operand};
 use crate::ir::{Elem, HostError};
+use crate::ir::{Extent, Operand};
 use std::fmt;
 
 /// A rule or a requirement of a kernel that a launch does not meet.

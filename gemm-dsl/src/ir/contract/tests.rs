@@ -1,11 +1,10 @@
 //! What a launch is told that does not meet a contract: the remedy leads to where it is met.
 
-use super::{
-    Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, Extent, MappedArray, Operand,
-    Region, Source,
+use super::{Arguments, ArrayAxis, ArrayPlace, BoundArray, ContractError, MappedArray, Region};
+use crate::Plan;
+use crate::ir::{
+    Elem, Expr, Extent, Geometry, KernelBuilder, Operand, Source, TensorMap, TensorSwizzle, Ty,
 };
-use crate::Family;
-use crate::ir::{Elem, Expr, Geometry, KernelBuilder, TensorMap, TensorSwizzle, Ty};
 use crate::spec::SgemmSpec;
 
 const A: Operand = Operand::Input(0);
@@ -19,7 +18,7 @@ type Lies = [(u64, u64); 2];
 /// 3 times with such a distance.
 fn told(line: &str, (operand, lies): (Operand, Lies), batch: Option<u64>) -> Result<(), String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
-    let program = spec.program().expect("a sound spec");
+    let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
     let (m, n, k) = (4, 8, 12);
     let packed = |rows, cols, by_column| match by_column {
         true => [(rows, 1), (cols, rows)],

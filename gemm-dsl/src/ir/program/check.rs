@@ -94,6 +94,9 @@ impl ProgramCheck<'_> {
         let arrays = p.inputs.iter().chain(&p.outputs);
         let names = arrays.clone().map(|a| &a.name).chain(p.arguments.iter().map(|a| &a.name));
         require(distinct(names), || "two of what the caller gives have one name".to_owned())?;
+        require(distinct(arrays.clone().map(|a| a.operand)), || {
+            "two arrays of the caller are one operand".to_owned()
+        })?;
         for array in arrays.clone() {
             let typed =
                 |count| self.typed(count, Ty::U64, &format!("the length of `{}`", array.name));

@@ -1,5 +1,8 @@
 //! Each rule of a program, broken.
 
+mod bind;
+mod executor;
+
 use super::*;
 use crate::ir::{
     Access, AtomicOp, BinaryOp, Elem, Geometry, KernelBuilder, Logic, MemoryOrder, Requirement,
@@ -58,8 +61,8 @@ const ADD: KernelId = KernelId(2);
 fn parts() -> Parts {
     let mut program = Program::default();
     let n = program.extent(Extent::LENGTH);
-    let input = program.input("x", Elem::F32, [n.clone()]);
-    let output = program.output("y", Elem::F32, [n.clone()]);
+    let (_, input) = program.input(Operand::Input(0), "x", Elem::F32, [n.clone()]);
+    let (_, output) = program.output(Operand::Output(0), "y", Elem::F32, [n.clone()]);
     let temp = program.temp("t", Elem::F32, [n.clone()]);
     for (name, body) in [("copy", Body::Copy), ("set", Body::Set), ("add", Body::Add)] {
         program.kernel(kernel(name, body).finish().expect("a sound kernel"));
@@ -130,6 +133,11 @@ fn first(program: &mut Program) -> &mut Launch {
     }
 }
 
+/// The values of a program of `n` elements.
+fn bound(program: &VerifiedProgram, n: u64) -> ProgramValues {
+    program.bind(&[(Extent::LENGTH, n)], &[]).expect("a length")
+}
+
 #[track_caller]
 fn says(rule: &str, part: &str) {
     assert!(rule.contains(part), "{rule}");
@@ -141,7 +149,7 @@ fn a_sound_program_is_sound() {
     parts.program.steps = parts.whole();
     let program = VerifiedProgram::new(parts.program).expect("sound");
     assert_eq!(program.preferred().name, "copy");
-    assert_eq!(program.launches(&program.known(&[9]).expect("known")).expect("launches").len(), 3);
+    assert_eq!(program.launches(&bound(&program, 9)).expect("launches").len(), 3);
 }
 
 #[test]
@@ -176,8 +184,7 @@ fn both_ways_together_are_enough() {
     let more = [parts.launch(ADD, parts.input, parts.temp), parts.copy(parts.temp, parts.output)];
     parts.program.steps = [either].into_iter().chain(more).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
-    let first =
-        |n| program.launches(&program.known(&[n]).expect("known")).expect("launches")[0].choose[0];
+    let first = |n| program.launches(&bound(&program, n)).expect("launches")[0].choose[0];
     assert_eq!((first(4), first(5)), (COPY, SET));
 }
 
@@ -206,11 +213,11 @@ fn an_atomic_reads_before_it_writes() {
         let value = draw(&mut b, Access::new(t, [0.into()]));
         b.store(Access::new(y, [0.into()]), value);
         let mut program = Program::default();
-        let output = program.output("y", Elem::U32, [1u64.into()]);
+        let output = program.output(Operand::Output(0), "y", Elem::U32, [1u64.into()]);
         let ticket = program.temp("ticket", Elem::U32, [1u64.into()]);
         program.temps[0].fill = fill;
         let choose = vec![program.kernel(b.finish().expect("a sound kernel"))];
-        let bind = vec![(Operand::Output(0), output), (Operand::Temp(0), ticket)];
+        let bind = vec![output, (Operand::Temp(0), ticket)];
         program.steps = vec![Step::Launch(Launch { choose, bind, extents: Vec::new() })];
         VerifiedProgram::new(program).map(drop).map_err(|e| e.rule)
     };
@@ -266,8 +273,8 @@ fn a_condition_may_ask_for_a_number() {
         VerifiedProgram::new(parts.program)
     };
     let program = sound(|alpha| alpha.bitcast(Elem::U32).equals(Expr::U32(0))).expect("sound");
-    let known = |bits: u32| program.known(&[9, bits.into()]).expect("known");
-    let launches = |bits| program.launches(&known(bits)).expect("launches").len();
+    let values = |bits: u32| program.bind(&[(Extent::LENGTH, 9)], &[("alpha", bits.into())]);
+    let launches = |bits| program.launches(&values(bits).expect("bound")).expect("launches").len();
     assert_eq!([0, 1, f32::NAN.to_bits()].map(launches), [3, 4, 4]);
     let error = sound(|alpha| alpha.equals(0.0)).expect_err("no value on the host");
     says(&error.rule, "no value on the host");
@@ -290,16 +297,14 @@ fn values_are_computed_once_and_in_order() {
     steps.push(Step::If { cond, then: Vec::new(), otherwise });
     parts.program.steps = steps;
     let program = VerifiedProgram::new(parts.program).expect("sound");
-    let known = |n| program.known(&[n, 0]).expect("numbers of 64 bits");
-    let values = |n| [&twice, &more].map(|value| program.eval(value, &known(n)));
+    let bind = |n| program.bind(&[(Extent::LENGTH, n)], &[("alpha", 0)]);
+    let bound = |n| bind(n).expect("numbers of 64 bits");
+    let values = |n| [&twice, &more].map(|value| program.eval(value, &bound(n)));
     assert_eq!([6, 7].map(values), [[Ok(12), Ok(18)], [Ok(14), Ok(21)]]);
-    assert_eq!(known(6).arguments(), [0]);
-    let launches = |n| program.launches(&known(n)).expect("launches").len();
+    assert_eq!(bound(6).arguments(), [0]);
+    let launches = |n| program.launches(&bound(n)).expect("launches").len();
     assert_eq!([6, 7].map(launches), [4, 3]);
-    assert_eq!(program.known(&[1 << 63, 0]), Err(HostError::Overflow));
-    for (short_or_long, at) in [(&[6][..], 1), (&[6, 0, 12], 2)] {
-        assert_eq!(program.known(short_or_long), Err(HostError::Unbound(at)));
-    }
+    assert_eq!(bind(1 << 63), Err(BindError::Value(HostError::Overflow)));
 
     says(&changed(|p| _ = p.value(Expr::U64(1))), "value 0 is not used");
     // One that only another unused one is over is not used either, and none is over one that comes later.
@@ -331,7 +336,8 @@ fn what_a_kernel_writes_is_no_other_operand() {
 #[test]
 fn nothing_is_declared_in_vain() {
     says(&changed(|p| _ = p.temp("more", Elem::F32, [1u64.into()])), "`more` is not used");
-    says(&changed(|p| _ = p.input("z", Elem::F32, [1u64.into()])), "`z` is not used");
+    let unused = |p: &mut Program| _ = p.input(Operand::Input(1), "z", Elem::F32, [1u64.into()]);
+    says(&changed(unused), "`z` is not used");
     let unused = kernel("unused", Body::Set).finish().expect("a sound kernel");
     says(&changed(|p| _ = p.kernel(unused)), "`unused`, is never launched");
     says(&rule(Program::default()), "no kernel");
@@ -344,6 +350,12 @@ fn names_are_distinct() {
         &changed(|p| p.outputs[0].name = "x".into()),
         "two of what the caller gives have one name",
     );
+}
+
+#[test]
+fn arrays_of_the_caller_are_distinct_operands() {
+    let again = |p: &mut Program| p.outputs[0].operand = Operand::Input(0);
+    says(&changed(again), "two arrays of the caller are one operand");
 }
 
 #[test]
@@ -475,7 +487,7 @@ fn extents_that_overflow_are_an_error() {
     let either = Step::If { cond, then: then.clone(), otherwise: then };
     parts.program.steps = parts.whole().into_iter().chain([either]).collect();
     let program = VerifiedProgram::new(parts.program).expect("sound");
-    let known = program.known(&[1 << 40]).expect("an extent");
-    assert_eq!(program.launches(&known), Err(HostError::Overflow));
-    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &known), Err(HostError::Negative(-1)));
+    let values = bound(&program, 1 << 40);
+    assert_eq!(program.launches(&values), Err(HostError::Overflow));
+    assert_eq!(program.eval(&(Expr::U64(2) - Expr::U64(3)), &values), Err(HostError::Negative(-1)));
 }

@@ -1,14 +1,14 @@
 //! The rules of asynchronous units: barriers in shared memory, tensor maps, matrix instructions of four warps.
 
 use super::{Verifier, VerifyResult, constant, require};
-use crate::ir::tensor_map::BoxRows;
+use crate::ir::box_rows::BoxRows;
 use crate::ir::{
     Access, Atomic, BufferId, BufferLayout, Descriptor, Elem, Mbarrier, MbarrierDecl, MbarrierOp,
     MbarrierRef, MemoryOrder, Operand, ParamKind, RegisterLimit, Space, Stmt, TensorCopy,
     TensorMap, Ty, Wgmma, WgmmaSync,
 };
+use crate::target::Format;
 use crate::target::arch::WARP;
-use crate::target::tensor_core::Format;
 
 /// The most barriers of a declaration: more fill no shared memory.
 const MOST_MBARRIERS: u64 = 4096;
@@ -172,11 +172,7 @@ impl Verifier<'_> {
         self.access(first)?;
         let buffer = &self.k.buffers[first.buffer.id];
         let name = &buffer.name;
-        let fits = match format {
-            Format::Bf16 => buffer.elem == Elem::Bf16,
-            Format::F16 => buffer.elem == Elem::F16,
-            Format::Tf32 => matches!(buffer.elem, Elem::Tf32 | Elem::F32),
-        };
+        let fits = Elem::of_format(format).contains(&buffer.elem);
         require(fits && !first.is_vector(), || format!("{} in {name}", format.name()))?;
         require(Descriptor::from_buffer(self.k, buffer).is_some(), || {
             format!("{name} lies as no descriptor says")

@@ -5,7 +5,7 @@ use crate::ir::{
     KernelBuilder, LoadMatrix, Mma, Operand, Param, Space, Special, Stmt, Swizzle, Ty, UnaryOp,
     VerifiedKernel,
 };
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 mod asynchronous;
 mod cluster;

@@ -35,16 +35,16 @@ pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut bind = Vec::new();
     let dims = shape.elements();
     for (n, name) in spec.inputs().into_iter().enumerate() {
-        let slot = program.input(name.to_owned(), plan.types().element, dims.clone());
-        bind.push((Operand::Input(n), slot));
+        let (elem, dims) = (plan.types().element, dims.clone());
+        bind.push(program.input(Operand::Input(n), name.to_owned(), elem, dims));
     }
     if let (Over::Segments, Some(segments)) = (over, &shape.outer) {
-        let slot = program.input("offsets", plan.types().index, [segments.clone() + 1u64]);
-        bind.push((Operand::Input(bind.len()), slot));
+        let (operand, dims) = (Operand::Input(bind.len()), [segments.clone() + 1u64]);
+        bind.push(program.input(operand, "offsets", plan.types().index, dims));
     }
     let results = shape.results();
     for (n, (name, elem)) in spec.results().into_iter().enumerate() {
-        bind.push((Operand::Output(n), program.output(name, elem, results.clone())));
+        bind.push(program.output(Operand::Output(n), name, elem, results.clone()));
     }
     let launch = |choose, bind| Step::Launch(Launch { choose, bind, extents: extents.clone() });
     if role == Role::Whole {

@@ -31,11 +31,11 @@ pub fn shard(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     }
     let mut bind: Vec<(Operand, Slot)> = Vec::new();
     for (n, name) in plan.spec().inputs().into_iter().enumerate() {
-        let slot = program.input(name.to_owned(), plan.types().element, shape.elements());
-        bind.push((Operand::Input(n), slot));
+        let (elem, dims) = (plan.types().element, shape.elements());
+        bind.push(program.input(Operand::Input(n), name.to_owned(), elem, dims));
     }
     for (n, (name, elem)) in partials(plan).into_iter().enumerate() {
-        bind.push((Operand::Temp(n), program.output(name, elem, shape.partials())));
+        bind.push(program.output(Operand::Temp(n), name, elem, shape.partials()));
     }
     let choose = variants(&mut program, plan, Role::Shard)?;
     program.steps = vec![Step::Launch(Launch { choose, bind, extents })];
@@ -51,10 +51,10 @@ pub fn of_partials(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let (shape, extents) = ReduceShape::of_program(&mut program, plan, Role::Last);
     let mut bind: Vec<(Operand, Slot)> = Vec::new();
     for (n, (name, elem)) in partials(plan).into_iter().enumerate() {
-        bind.push((Operand::Temp(n), program.input(name, elem, shape.partials())));
+        bind.push(program.input(Operand::Temp(n), name, elem, shape.partials()));
     }
     for (n, (name, elem)) in plan.spec().results().into_iter().enumerate() {
-        bind.push((Operand::Output(n), program.output(name, elem, shape.results())));
+        bind.push(program.output(Operand::Output(n), name, elem, shape.results()));
     }
     let choose = vec![program.kernel(kernel(plan, Role::Last, false)?)];
     program.steps = vec![Step::Launch(Launch { choose, bind, extents })];

@@ -27,8 +27,8 @@ const MAX_BLOCKS: u128 = i32::MAX as u128;
 pub(super) fn program(plan: &ReducePlan) -> Result<VerifiedProgram, IrError> {
     let mut program = Program::default();
     let length = program.extent(Extent::LENGTH);
-    let input = program.input("input", Elem::F32, [length.clone()]);
-    let output = program.output("output", Elem::F32, [1u64.into()]);
+    let (_, input) = program.input(Operand::Input(0), "input", Elem::F32, [length.clone()]);
+    let (_, output) = program.output(Operand::Output(0), "output", Elem::F32, [1u64.into()]);
     let wide = plan.vector() == 4;
     let mut choose = vec![program.kernel(kernel(plan, wide)?)];
     if wide {

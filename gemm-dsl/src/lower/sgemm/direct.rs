@@ -14,7 +14,7 @@ use crate::lower::sgemm::shared::intra_block_reduction::{self, Slices};
 use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::problem::GemmProblem;
 use crate::lower::sgemm::shared::schedule::{self, KRange, KRanges, TileExtents};
-use crate::lower::sgemm::shared::split_k::SplitK;
+use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::plan::{DirectPlan, SgemmPlan};
 use crate::spec::{Lanes, Sharing};
 use crate::target::arch::WARP;
@@ -24,7 +24,7 @@ pub(super) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, d: &DirectPlan, prob
     let direct = Direct::declare(b, plan, d, problem);
     let block = &direct.block;
     let finish = EpilogueExpression::declare(b, plan, &block.problem);
-    let split = SplitK::declare(b, plan, &block.problem, block.accumulators());
+    let split = SplitKWorkspace::declare(b, plan, &block.problem, block.accumulators());
     let acc = direct.sums(b);
     if direct.share.lane.is_some() {
         intra_block_reduction::lanes(b, block, &acc);

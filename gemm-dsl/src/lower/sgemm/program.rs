@@ -5,7 +5,6 @@ pub(crate) mod wgmma;
 use super::kernel::kernel;
 use super::shared::split_k::{self, SplitSizes};
 use super::shared::{schedule, stream_k, unrepresentable};
-use crate::ir::Elem::F32;
 use crate::ir::program::{Launch, Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
 use crate::plan::{SgemmPlan, Shape};
@@ -115,17 +114,18 @@ fn matrices(program: &mut Program, plan: &SgemmPlan, size: &ProblemSize) -> Vec<
         Some(_) => vec![rows.clone(), cols.clone()],
         None => size.batched(&[rows, cols]),
     };
-    let a = program.input("a", F32, matrix(&size.m, &size.k));
-    let b = program.input("b", F32, matrix(&size.k, &size.n));
+    let types = plan.types();
+    let a = program.input(Operand::Input(0), "a", types.a, matrix(&size.m, &size.k));
+    let b = program.input(Operand::Input(1), "b", types.b, matrix(&size.k, &size.n));
+    let dims = matrix(&size.m, &size.n);
     let c = match plan.spec().reads_c() {
-        true => program.in_out("c", F32, matrix(&size.m, &size.n)),
-        false => program.output("c", F32, matrix(&size.m, &size.n)),
+        true => program.in_out(Operand::Output(0), "c", types.c, dims),
+        false => program.output(Operand::Output(0), "c", types.c, dims),
     };
     if let Some(count) = listed {
-        [a, b, c].into_iter().for_each(|slot| program.list(slot, count));
+        [a, b, c].into_iter().for_each(|(_, slot)| program.list(slot, count));
     }
-    let operands = [Operand::Input(0), Operand::Input(1), Operand::Output(0)];
-    operands.into_iter().zip([a, b, c]).collect()
+    vec![a, b, c]
 }
 
 /// Adds the inputs and the numbers of the epilogue. Returns alpha, where the GEMM is scaled.
@@ -146,11 +146,11 @@ fn epilogue_args(
         };
         match slot {
             spec::ArgSlot::Array(nth) => {
-                bind.push((Operand::Input(nth), program.input(name, F32, dims)));
+                bind.push(program.input(Operand::Input(nth), name, plan.types().acc, dims));
             }
             spec::ArgSlot::Number(_) => {
                 let is_alpha = plan.spec().scaled && name == SgemmSpec::ALPHA;
-                let number = program.argument(name, Ty::F32);
+                let number = program.argument(name, Ty::Scalar(plan.types().acc));
                 alpha = alpha.or(is_alpha.then_some(number));
             }
         }

@@ -1,6 +1,6 @@
 //! What the text of a product says of itself, and what it leaves out.
 
-use crate::Family;
+use crate::Plan;
 use crate::cuda::source;
 use crate::ir::Extent;
 use crate::spec::SgemmSpec;
@@ -8,7 +8,7 @@ use crate::spec::SgemmSpec;
 /// The texts of all kernels of a line.
 fn texts(line: &str) -> Vec<String> {
     let spec: SgemmSpec = line.parse().expect("a sound line");
-    let program = spec.program().expect("a sound spec");
+    let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
     program.kernels.iter().map(source).collect()
 }
 
@@ -57,20 +57,13 @@ fn vectors_of_a_batch_have_no_stride() {
 /// What a launch of 132 multiprocessors gives a kernel for an extent.
 fn given(line: &str, [m, n, k]: [u64; 3], extent: Extent) -> u64 {
     let spec: SgemmSpec = line.parse().unwrap_or_else(|error| panic!("`{line}`: {error}"));
-    let program = spec.program().expect("a sound spec");
-    let of = |extent: &Extent| match *extent {
-        Extent::M => m,
-        Extent::N => n,
-        Extent::K => k,
-        Extent::SMS => 132,
-        other => panic!("`{line}` asks for {other}"),
-    };
-    let problem: Vec<u64> = program.extents.iter().map(of).collect();
-    let known = program.known(&problem).expect("numbers of 64 bits");
-    let launch = program.launches(&known).expect("numbers of 64 bits")[0];
+    let program = spec.plan().and_then(|plan| plan.program()).expect("a sound spec");
+    let extents = [(Extent::M, m), (Extent::N, n), (Extent::K, k), (Extent::SMS, 132)];
+    let values = program.bind(&extents, &[]).expect("numbers of 64 bits");
+    let launch = program.launches(&values).expect("numbers of 64 bits")[0];
     let found = launch.extents.iter().find(|(of, _)| *of == extent);
     let (_, value) = found.unwrap_or_else(|| panic!("`{line}` has no {extent}"));
-    program.eval(value, &known).expect("a number of 64 bits")
+    program.eval(value, &values).expect("a number of 64 bits")
 }
 
 /// The root of an eighth of K, rounded down to a power of two; 1 at least.

@@ -20,7 +20,7 @@ use super::shared::loops::over;
 use super::shared::problem::{GemmProblem, TakenMatrices};
 use super::shared::schedule::{self, KRange, KRanges};
 use super::shared::shared_tile::stages;
-use super::shared::split_k::SplitK;
+use super::shared::split_k::SplitKWorkspace;
 use super::shared::unrepresentable::UnrepresentableFlag;
 use crate::ir::{
     Access, BufferId, BufferLayout, Const, Elem, Expr, Geometry, Intrinsic, KernelBuilder, Special,
@@ -112,7 +112,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
     });
     let accumulators =
         AccumulatorCounts { places: tm * tn, epilogue_threads: threads.into(), by_all: true };
-    let split = SplitK::declare(b, plan, &problem, accumulators);
+    let split = SplitKWorkspace::declare(b, plan, &problem, accumulators);
     let ranges = KRanges::of_block(b, plan, &problem, bk);
     let (ranges, range) = ranges.unzip();
     let frame = WgmmaFrame {
@@ -137,7 +137,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
 /// What the threads know that multiply, and then have the sums of tiles.
 struct Consumers<'t> {
     frame: &'t WgmmaFrame<'t>,
-    split: Option<SplitK>,
+    split: Option<SplitKWorkspace>,
     ranges: Option<KRanges>,
     unrepresentable: Option<UnrepresentableFlag>,
     row_max: Option<RowMax>,

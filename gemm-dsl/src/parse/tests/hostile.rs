@@ -1,9 +1,9 @@
 //! Texts that nobody should write: no panic, no message without bound, no other meaning.
 
 use super::super::{MAX_FAULTS, from_text};
-use crate::plan::Plannable;
-use crate::spec::{ReduceSpec, SgemmSpec};
+use crate::spec::{ReduceSpec, SgemmSpec, Table};
 use crate::syntax::{MAX_DEPTH, MAX_TEXT};
+use crate::{Family, Plan};
 use proc_macro2::TokenStream;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -12,15 +12,15 @@ use proptest::sample::{Index, select};
 const MAX_MESSAGE: usize = 32 * 1024;
 
 /// What the faults of a text say; nothing if it has none.
-fn message<S: Plannable>(text: &str) -> String {
+fn message<S: Family + Table>(text: &str) -> String {
     from_text::<S>(text).map_or_else(|faults| faults.to_string(), |_| String::new())
 }
 
 /// The faults of the text have messages of a bounded length, and what has none prints and reads
 /// back.
-fn is_held<S: Plannable>(text: &str) -> Result<(), TestCaseError> {
+fn is_held<S: Family + Table>(text: &str) -> Result<(), TestCaseError> {
     match from_text::<S>(text) {
-        Ok(spec) => prop_assert_eq!(from_text::<S>(&spec.to_string()), Ok(spec)),
+        Ok(plan) => prop_assert_eq!(from_text::<S>(&plan.spec().to_string()), Ok(plan)),
         Err(faults) => {
             prop_assert!(faults.iter().count() <= MAX_FAULTS + 1);
             for fault in faults.iter() {
@@ -54,8 +54,8 @@ fn nesting_is_refused_at_the_bracket_that_goes_too_deep() {
     }
     let Ok(tokens) = nested(MAX_DEPTH + 1).parse::<TokenStream>() else { panic!("lexer") };
     assert_eq!(
-        super::super::sgemm(tokens).spec.map_err(|e| e.to_string()),
-        Err(expected.to_owned())
+        super::super::sgemm(tokens).plan.map_err(|e| e.to_string()).err().as_deref(),
+        Some(expected)
     );
 }
 
@@ -81,7 +81,7 @@ fn a_long_name_is_refused_in_few_words() {
         let text = message::<SgemmSpec>(&line);
         assert!(text.contains("has 30000 characters; use at most 128\n"), "{text}");
         let Ok(tokens) = line.parse::<TokenStream>() else { panic!("lexer") };
-        let Err(faults) = super::super::sgemm(tokens).spec else { panic!("a long name") };
+        let Err(faults) = super::super::sgemm(tokens).plan else { panic!("a long name") };
         let told = faults.to_string();
         assert!(text.starts_with(&told) && text.len() < 600 && told.len() < 200, "{told}");
     }

@@ -1,11 +1,11 @@
 //! The messages that follow from the rows of a table, for every row.
 
 use super::faults;
-use crate::plan::Plannable;
-use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec};
+use crate::Family;
+use crate::spec::{Datum, KeyKind, ReduceSpec, SgemmSpec, Table};
 
 /// The key with a number, or with a value that is not its default.
-fn written<S: Plannable>(name: &str, kind: KeyKind, number: u32) -> String {
+fn written<S: Family + Table>(name: &str, kind: KeyKind, number: u32) -> String {
     match kind {
         KeyKind::Flag => name.to_owned(),
         KeyKind::Number | KeyKind::NumberOr(_) => format!("{name}: {number}"),
@@ -21,7 +21,7 @@ fn written<S: Plannable>(name: &str, kind: KeyKind, number: u32) -> String {
 }
 
 /// A key without anything to act on is told so in the words of its row, and no other key is blamed.
-fn acts<S: Plannable>() {
+fn acts<S: Family + Table>() {
     for key in S::KEYS {
         let Some(on) = &key.acts_on else { continue };
         let first = on.rests_on[0];
@@ -53,7 +53,7 @@ fn acts<S: Plannable>() {
 }
 
 /// The least number is accepted by its row, and the number before it is refused in the row's words.
-fn least<S: Plannable>() {
+fn least<S: Family + Table>() {
     for key in S::KEYS {
         let Some((least, why)) = key.least else { continue };
         let below = least - 1;

@@ -310,7 +310,7 @@ fn rows_are_for_matrices_however_they_lie() {
         "nn && padded => unroll: 2; tt || padded => unroll: 3; m < 9 && !nn => ; else => unroll: 4",
     );
     let kernels = |row: usize| -> Vec<String> {
-        of.rules()[row].kernels().map(|spec| spec.to_string()).collect()
+        of.rules()[row].kernels().map(|plan| plan.spec().to_string()).collect()
     };
     assert_eq!(kernels(0), ["unroll: 2, pitched"]);
     let [nt, tn] = ["nt", "tn"].map(|layout| format!("layout: {layout}, unroll: 3, pitched"));

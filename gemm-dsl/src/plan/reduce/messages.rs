@@ -162,7 +162,8 @@ pub(crate) fn run_and_blocks(run: u32) -> SpecError {
 }
 
 /// `round` is what a block takes in at once: threads, items and elements of an item.
-pub(crate) fn run_of_rounds(run: u32, (threads, items, vector): (u32, u32, u32)) -> SpecError {
+pub(crate) fn run_of_rounds(run: u32, round: (u32, u32, u32)) -> SpecError {
+    let (threads, items, vector) = round;
     let width = if vector == 1 { String::new() } else { format!(" · {vector}") };
     let round = u64::from(threads) * u64::from(items) * u64::from(vector);
     let run = u64::from(run);

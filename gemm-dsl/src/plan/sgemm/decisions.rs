@@ -114,7 +114,7 @@ fn direct(plan: &DirectPlan, list: &mut Decisions) {
 fn reading(plan: &ReadPlan, list: &mut Decisions) {
     let of = |what: &str| format!("{what} of {}", plan.letter());
     list.say(of("neighbours"), format!("along {} in memory", plan.contiguous()));
-    list.say(of("reads"), format!("{} bytes", bytes(plan.width())));
+    list.say(of("reads"), format!("{} bytes", plan.elem().size() * plan.width()));
     past_the_edge(plan.edge(), plan.letter(), list);
     if plan.overhangs() {
         list.say(of("padding"), "read to the end of a row's last vector");
@@ -232,10 +232,6 @@ fn pipeline(pipeline: Pipeline) -> String {
     }
 }
 
-fn bytes(width: u32) -> u32 {
-    4 * width
-}
-
 fn operand(plan: &OperandPlan, list: &mut Decisions) {
     let of = |what: &str| format!("{what} of {}", plan.letter());
     let (rows, row) = plan.shared_tile();
@@ -263,8 +259,8 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
     let widths = format!(
         "{} a thread, {} bytes read, {} stored",
         plan.accesses(),
-        bytes(plan.width()),
-        bytes(plan.store_width()),
+        plan.elem().size() * plan.width(),
+        plan.elem().size() * plan.store_width(),
     );
     list.say(of("share"), widths);
     if let Some(by) = plan.unroll() {
@@ -292,12 +288,15 @@ fn operand(plan: &OperandPlan, list: &mut Decisions) {
     if plan.overhangs() {
         list.say(of("padding"), "read to the end of a row's last vector");
     }
-    list.say(of("fragments"), format!("read by {} bytes", bytes(plan.fragment_width())));
+    list.say(
+        of("fragments"),
+        format!("read by {} bytes", plan.elem().size() * plan.fragment_width()),
+    );
 }
 
 fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
     let straddles = if plan.straddles() { ", element by element at the end of a row" } else { "" };
-    list.say("stores of C", format!("{} bytes{straddles}", bytes(plan.width())));
+    list.say("stores of C", format!("{} bytes{straddles}", plan.elem().size() * plan.width()));
     let guards = match plan.guards() {
         Guards::None => "none",
         Guards::Inline => "at each store",

@@ -12,21 +12,23 @@ use super::operand::{Axis, Edge, contiguous_axes};
 use super::pipeline::Pipeline;
 use super::waiting::BlockSize;
 use super::{Decided, decided, facts, waiting};
-use crate::ir::Variant;
+use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::shared_memory::SharedExtras;
-use crate::spec::{Bounds, Lanes, SgemmSpec};
+use crate::spec::{Bounds, Factor, Lanes, SgemmSpec};
 use crate::target::arch::WARP;
 
 facts! {
     /// How a thread reads its rows of A, or its columns of B.
     ReadPlan {
+        /// What its elements are.
+        elem: Elem,
         /// The axis that the operand shares with C: M of A, N of B. Its other axis is K.
         free: Axis,
         /// The axis along which neighbours in memory lie.
         contiguous: Axis,
         /// The rows or columns of a thread.
         extent: u32,
-        /// Elements of one access: 4 or 1.
+        /// Elements of one access: those of a vector, or 1.
         width: u32,
         /// What is read past the edge of C.
         edge: Edge,
@@ -41,17 +43,19 @@ impl ReadPlan {
         let [a, b] = contiguous_axes(spec);
         let contiguous = if free == Axis::M { a } else { b };
         let along_free = contiguous == free;
-        let by_fours = vectors && (!along_free || extent.is_multiple_of(4));
+        let elem = spec.types().factor(if free == Axis::M { Factor::A } else { Factor::B });
+        let lanes = u32::from(elem.vector_lanes());
+        let by_vectors = vectors && (!along_free || extent.is_multiple_of(lanes));
         let guarded = spec.bounds == Bounds::Guarded;
-        let edge = match (guarded, by_fours && along_free, spec.pitched) {
+        let edge = match (guarded, by_vectors && along_free, spec.pitched) {
             (false, ..) => Edge::Exact,
             (true, false, _) => Edge::Last,
             (true, true, false) => Edge::LastVector,
             (true, true, true) => Edge::LastStart,
         };
         let overhangs = edge == Edge::LastStart;
-        let width = if by_fours { 4 } else { 1 };
-        Self { free, contiguous, extent, width, edge, overhangs }
+        let width = if by_vectors { lanes } else { 1 };
+        Self { elem, free, contiguous, extent, width, edge, overhangs }
     }
 
     /// The operand's letter in the literature.
@@ -66,7 +70,7 @@ impl ReadPlan {
 
     /// Whether a vector covers adjacent rows or columns of a thread.
     pub fn has_free_vectors(&self) -> bool {
-        self.width == 4 && !self.lies_along_k()
+        self.width > 1 && !self.lies_along_k()
     }
 }
 
@@ -85,8 +89,8 @@ facts! {
         tn: u32,
         /// Groups of threads that take alternate steps of K.
         slices: u32,
-        /// Terms of a step: 4 where a matrix that lies along K is read by fours, also in the variant that reads
-        /// single elements; else 1.
+        /// Terms of a step: those of a vector where a matrix that lies along K is read by vectors, also in the
+        /// variant that reads single elements; else 1.
         step: u32,
         /// Steps of a share whose loads are under way at once.
         unroll: u32,
@@ -112,7 +116,7 @@ impl DirectPlan {
         let a = ReadPlan::new(spec, Axis::M, thread.m, vectors);
         let b = ReadPlan::new(spec, Axis::N, thread.n, vectors);
         let step = step(spec);
-        let whole = |read: &ReadPlan| read.lies_along_k() && read.width == 4 && !spec.pitched;
+        let whole = |read: &ReadPlan| read.lies_along_k() && read.width > 1 && !spec.pitched;
         let ragged = match spec.bounds {
             Bounds::Aligned => decided(false, "K is a multiple of a block's rounds"),
             Bounds::Guarded if step == 1 => decided(false, "a step is one term"),
@@ -123,7 +127,8 @@ impl DirectPlan {
             Bounds::Guarded => decided(true, "K may be any"),
         };
         let (slices, shared) = (spec.slices, shared(spec));
-        let stores_vectors = vectors && thread.n.is_multiple_of(4);
+        let stores_vectors =
+            vectors && thread.n.is_multiple_of(spec.types().c.vector_lanes().into());
         let epilogue_threads = block.rows * block.cols;
         let epilogue = EpiloguePlan::new(
             spec,
@@ -181,7 +186,7 @@ impl DirectPlan {
 
     /// Whether some access to global memory moves 16 bytes.
     pub fn has_vectors(&self) -> bool {
-        [self.a.width, self.b.width, self.epilogue.width()].contains(&4)
+        [self.a.width, self.b.width, self.epilogue.width()].iter().any(|width| *width > 1)
     }
 
     /// Bytes of shared memory of a block: what slices hand over, the word that says who has the last ticket, and sums
@@ -212,7 +217,9 @@ pub(super) fn shared(spec: &SgemmSpec) -> u128 {
     SharedExtras::of_spec(spec, factors.into_iter().map(u128::from).product()).behind(0)
 }
 
-/// Terms of a step: four where a matrix that lies along K is read by fours.
+/// Terms of a step: those of the longest vector of a matrix that lies along K, where it is read by vectors.
 pub(super) fn step(spec: &SgemmSpec) -> u32 {
-    if spec.float4 && contiguous_axes(spec).contains(&Axis::K) { 4 } else { 1 }
+    let factors = contiguous_axes(spec).into_iter().zip(Factor::BOTH);
+    let along_k = factors.filter(|(axis, _)| spec.float4 && *axis == Axis::K);
+    along_k.map(|(_, factor)| spec.types().factor(factor).vector_lanes().into()).max().unwrap_or(1)
 }

@@ -3,6 +3,7 @@
 use super::pipeline::Pipeline;
 use super::waiting::{self, BlockSize};
 use super::{Decided, decided, facts};
+use crate::ir::Elem;
 use crate::spec::{Bounds, Rect, SgemmSpec};
 
 /// The guards that keep an epilogue inside C.
@@ -19,7 +20,9 @@ pub enum Guards {
 facts! {
     /// How the sums of a thread get into C.
     EpiloguePlan {
-        /// Elements of one store, along N: 4 or 1.
+        /// What the elements of C are.
+        elem: Elem,
+        /// Elements of one store, along N: those of a vector, or 1.
         width: u32,
         /// Whether a vector may reach past the end of a row into padding, which is never written.
         straddles: bool,
@@ -42,7 +45,8 @@ impl EpiloguePlan {
         block: BlockSize,
     ) -> Self {
         let ring = matches!(pipeline, Pipeline::Async { .. });
-        let width = if vectors { 4 } else { 1 };
+        let elem = spec.types().c;
+        let width = if vectors { elem.vector_lanes().into() } else { 1 };
         let waiting = waiting::rows(spec, thread, block);
         let guards = match spec.bounds {
             Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
@@ -60,6 +64,6 @@ impl EpiloguePlan {
             Bounds::Guarded => decided(Guards::Inline, ""),
         };
         let straddles = vectors && spec.pitched && guards.value != Guards::None;
-        Self { width, guards, straddles, waiting }
+        Self { elem, width, guards, straddles, waiting }
     }
 }

@@ -6,7 +6,7 @@ use super::operand::OperandPlan;
 use super::{Axis, Decided, decided, facts};
 use crate::ir::Mma;
 use crate::spec::{Arith, SgemmSpec};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 facts! {
     /// How the tensor cores of a warp multiply its tile.
@@ -40,7 +40,11 @@ impl MmaPlan {
             true if operand.shared() != Axis::K => {
                 decided(false, "it exchanges no words of 32 bits, and the tile lies along C")
             }
-            true if !operand.shared_tile().1.is_multiple_of(4) => {
+            true if !operand
+                .shared_tile()
+                .1
+                .is_multiple_of(operand.elem().vector_lanes().into()) =>
+            {
                 decided(false, "its rows are 16 bytes that start on 16 bytes")
             }
             true => decided(true, "a fourth of the instructions"),

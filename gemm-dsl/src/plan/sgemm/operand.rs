@@ -3,7 +3,7 @@
 
 use super::pipeline::Ragged;
 use super::{Decided, decided, facts};
-use crate::ir::Swizzle;
+use crate::ir::{Elem, Swizzle};
 use crate::spec::SgemmSpec;
 use std::fmt;
 
@@ -116,8 +116,10 @@ pub enum Fill {
 }
 
 facts! {
-    /// How the tiles of one operand travel. All widths are 4 or 1 elements.
+    /// How the tiles of one operand travel. All widths are the elements of a vector, or 1.
     OperandPlan {
+        /// What its elements are.
+        elem: Elem,
         /// The axis that the operand shares with C: M of A, N of B. Its other axis is K.
         free: Axis,
         /// The axis along which neighbours in global memory lie.
@@ -161,6 +163,7 @@ facts! {
 /// Facts from which the plan of an operand follows.
 #[derive(Clone, Copy)]
 pub(super) struct OperandFacts {
+    pub elem: Elem,
     pub free: Axis,
     pub contiguous: Axis,
     pub shared: Axis,
@@ -174,8 +177,8 @@ pub(super) struct OperandFacts {
     pub shared_vectors: bool,
     /// The same in global memory.
     pub global_vectors: bool,
-    /// Whether the elements of a thread are adjacent by fours.
-    pub by_fours: bool,
+    /// Whether the elements of a thread are adjacent by vectors.
+    pub by_vectors: bool,
     pub asynchronous: bool,
     pub pitched: bool,
     /// Whether tensor cores multiply.
@@ -183,9 +186,14 @@ pub(super) struct OperandFacts {
 }
 
 impl OperandFacts {
+    /// Elements of a vector.
+    fn lanes(&self) -> u32 {
+        self.elem.vector_lanes().into()
+    }
+
     fn aligned_rows(&self) -> bool {
         let (_, row) = shared_tile(self.free, self.shared, self.extent, self.depth, self.pad);
-        row.is_multiple_of(4)
+        row.is_multiple_of(self.lanes())
     }
 
     /// Whether a store of 16 bytes, which lies along a shared row, can hold what was read.
@@ -207,27 +215,30 @@ impl OperandFacts {
 
 impl OperandPlan {
     pub(super) fn new(given: OperandFacts, ragged: Ragged) -> Self {
-        let OperandFacts { free, contiguous, shared, extent, depth, pad, threads, .. } = given;
+        let OperandFacts { elem, free, contiguous, shared, extent, depth, pad, threads, .. } =
+            given;
         let reads_vectors = given.reads_vectors();
-        let width = if reads_vectors { 4 } else { 1 };
+        let width_if = |vectors: bool| if vectors { given.lanes() } else { 1 };
+        let width = width_if(reads_vectors);
         let fragment =
-            given.shared_vectors && shared == free && given.aligned_rows() && given.by_fours;
+            given.shared_vectors && shared == free && given.aligned_rows() && given.by_vectors;
         let (lines, line) = if contiguous == free { (depth, extent) } else { (extent, depth) };
         let walk = walk(&given, lines, line, width);
         let accesses = (line / width * lines).div_ceil(threads);
         let guarded = ragged != Ragged::Nowhere;
         let straddles = guarded && given.vectors_straddle_k();
         Self {
+            elem,
             free,
             contiguous,
             shared,
             extent,
             depth,
             pad,
-            swizzle: (given.swizzle && shared == Axis::K).then(|| exchange(depth)),
+            swizzle: (given.swizzle && shared == Axis::K).then(|| exchange(depth, given.lanes())),
             width,
-            store_width: if reads_vectors && given.stores_vectors() { 4 } else { 1 },
-            fragment_width: if fragment { 4 } else { 1 },
+            store_width: width_if(reads_vectors && given.stores_vectors()),
+            fragment_width: width_if(fragment),
             walk,
             accesses,
             unroll: match accesses > UNROLLED {
@@ -310,9 +321,9 @@ impl OperandPlan {
 }
 
 /// How rows of so many elements exchange their vectors: as many rows as lie on all banks once do so alike.
-fn exchange(depth: u32) -> Swizzle {
-    let vectors = (depth / 4).max(1).ilog2().min(3) as u8;
-    Swizzle { bits: vectors, base: 2, shift: 3 - vectors }
+fn exchange(depth: u32, lanes: u32) -> Swizzle {
+    let vectors = (depth / lanes).max(1).ilog2().min(3) as u8;
+    Swizzle { bits: vectors, base: lanes.ilog2() as u8, shift: 3 - vectors }
 }
 
 fn shared_tile(free: Axis, shared: Axis, extent: u32, depth: u32, pad: u32) -> (u32, u32) {

@@ -40,7 +40,7 @@ pub(crate) struct SharedExtras {
 impl SharedExtras {
     /// Of a spec whose block has so many sums.
     pub fn of_spec(spec: &SgemmSpec, sums: u128) -> Self {
-        let bytes = size_of::<f32>() as u128 * sums;
+        let bytes = u128::from(spec.types().acc.size()) * sums;
         let is_split = spec.sharing() != Sharing::Whole;
         let some_hold = spec.slices > 1 || (spec.tile.is_none() && spec.lanes == Lanes::K);
         Self {
@@ -89,7 +89,7 @@ impl SharedSum {
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = if spec.is_wgmma() { [Axis::K; 2] } else { shared_axes(spec) };
         let (bytes, alignment) = match spec.arith.format().filter(|_| spec.is_wgmma()) {
-            None => (size_of::<f32>() as u32, 16),
+            None => (spec.types().a.size(), 16),
             Some(format) => {
                 let size = Elem::from_format(format).size();
                 (spec.arith.planes() * size, u128::from(8 * size) * k)

@@ -11,8 +11,8 @@ use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::plan::sgemm::waiting::BlockSize;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
+use crate::target::Format;
 use crate::target::arch::{LARGEST, WARP};
-use crate::target::tensor_core::Format;
 
 /// Threads of a warpgroup.
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;
@@ -143,7 +143,7 @@ impl WgmmaPlan {
 
     /// Whether C is accessed by 16 bytes: pairs of lanes have then exchanged sums.
     pub fn has_vectors(&self) -> bool {
-        self.epilogue.width() == 4
+        self.epilogue.width() > 1
     }
 
     /// Rows of C of a thread.

@@ -1,6 +1,6 @@
 //! What holds for every plan of a reduction.
 
-use crate::Family;
+use crate::Plan;
 use crate::ir::program::Array;
 use crate::ir::{Elem, Extent, Kernel, VerifiedProgram};
 use crate::plan::{Blocks, ReducePlan, Share};
@@ -74,9 +74,9 @@ fn sound(mut spec: ReduceSpec) -> Option<ReduceSpec> {
 /// The kernels of a plan but for their names and titles, which say the spec.
 fn kernels(plan: &ReducePlan) -> Vec<Kernel> {
     let spec = plan.spec();
-    let mut programs = vec![spec.program()];
+    let mut programs = vec![plan.program()];
     if spec.run.is_some() {
-        programs.extend([spec.program_of_shard(), spec.program_of_partials()]);
+        programs.extend([plan.program_of_shard(), plan.program_of_partials()]);
     }
     let unnamed = |kernel: &crate::ir::VerifiedKernel| {
         let mut kernel = kernel.clone().into_inner();
@@ -108,7 +108,7 @@ proptest! {
             prop_assert_eq!(plan.blocks(), Blocks::Runs(run));
             prop_assert!(u64::from(run) % round == 0 && several);
         }
-        let program = spec.program().map_err(|e| TestCaseError::fail(format!("`{spec}`: {e}")))?;
+        let program = plan.program().map_err(|e| TestCaseError::fail(format!("`{spec}`: {e}")))?;
         for kernel in &program.kernels {
             prop_assert_eq!(kernel.geometry.threads(), plan.block(), "`{}`", spec);
         }
@@ -139,9 +139,9 @@ fn pieces(
     program: &VerifiedProgram,
 ) -> Result<(), TestCaseError> {
     let (Ok(shard), Ok(last), Ok(partials)) =
-        (spec.program_of_shard(), spec.program_of_partials(), spec.partials())
+        (plan.program_of_shard(), plan.program_of_partials(), plan.partials())
     else {
-        let faults = spec.program_of_shard().expect_err("none of the three is there").to_string();
+        let faults = plan.program_of_shard().expect_err("none of the three is there").to_string();
         prop_assert!(spec.run.is_none() && faults.contains("whole runs"), "`{}`: {}", spec, faults);
         return Ok(());
     };
@@ -168,8 +168,8 @@ fn what_is_left_has_no_name_of_a_users() {
     for name in names {
         for line in ["op: argmax", "op: mean_var", "op: sum, compensated", "op: max"] {
             let line = format!("{line}, run: 256, map: |{name}, n_total| {name} + n_total");
-            let spec: ReduceSpec = line.parse().expect("a line");
-            for program in [spec.program(), spec.program_of_shard(), spec.program_of_partials()] {
+            let plan: ReducePlan = line.parse().expect("a line");
+            for program in [plan.program(), plan.program_of_shard(), plan.program_of_partials()] {
                 assert!(program.is_ok(), "{line}: {program:?}");
             }
         }

@@ -1,7 +1,7 @@
 //! The tables that ship: for what there are some, and that each row is for some shape.
 
 use super::tuned;
-use crate::Family;
+use crate::Plan;
 use crate::spec::{DataType, Op, Over, ReduceSpec, Table};
 use crate::tables::KernelTable;
 
@@ -204,7 +204,10 @@ fn each_row_has_kernels() {
         ] {
             let what = read(&format!("over: {over}, {line}")).expect("a line");
             for row in tuned(&what).expect("a table").rules() {
-                row.spec.program().unwrap_or_else(|faults| panic!("{row}: {faults}"));
+                row.spec
+                    .plan()
+                    .and_then(|plan| plan.program())
+                    .unwrap_or_else(|faults| panic!("{row}: {faults}"));
             }
         }
     }

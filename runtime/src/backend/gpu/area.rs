@@ -2,21 +2,33 @@
 
 use super::Gpu;
 use super::memory::bytes;
-use crate::address::Address;
 use crate::backend::driver::failed;
 use crate::backend::{Area, Backend};
 use crate::error::{Error, Result};
+use crate::kernel_arg::Address;
 use cudarc::driver::sys::{self, CUDA_MEMCPY2D, CUmemorytype};
 use cudarc::driver::{CudaStream, result};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
-/// One side of a copy: where its first row begins.
+/// The first row of one side of a copy.
 enum Side {
     Gpu(u64),
     HostToRead(*const c_void),
     HostToWrite(*mut c_void),
+}
+
+/// One side of a copy: rows, with their pitch in elements.
+struct Rows {
+    side: Side,
+    pitch: usize,
+}
+
+impl Rows {
+    fn of_area(area: &Area<Gpu>) -> Self {
+        Self { side: Side::Gpu(area.first.at), pitch: area.pitch }
+    }
 }
 
 #[allow(unsafe_code, reason = "the driver copies between addresses")]
@@ -45,9 +57,8 @@ impl Gpu {
             };
             return copied.map_err(failed(format!("copying {bytes} bytes")));
         }
-        let (source, target) = (Side::Gpu(from.first.at), Side::Gpu(to.first.at));
         // SAFETY: both areas lie in memory that whoever made them owns, until the stream has come so far.
-        unsafe { self.copy_rows(stream, to, (source, from.pitch), (target, to.pitch)) }
+        unsafe { self.copy_rows(stream, to, Rows::of_area(from), Rows::of_area(to)) }
     }
 
     /// Copies an area to the host, after all work on the stream.
@@ -56,17 +67,11 @@ impl Gpu {
             return self.copy_out(&from.first, from.len() as u64);
         }
         let mut elements = vec![T::default(); from.len()];
-        let host = Side::HostToWrite(elements.as_mut_ptr().cast());
+        let side = Side::HostToWrite(elements.as_mut_ptr().cast());
+        let host = Rows { side, pitch: from.cols };
         // SAFETY: the host has room for as many elements, numbers of which all bits are valid, and keeps it until the
         // stream has been waited for.
-        let copied = unsafe {
-            self.copy_rows(
-                &self.stream,
-                from,
-                (Side::Gpu(from.first.at), from.pitch),
-                (host, from.cols),
-            )
-        };
+        let copied = unsafe { self.copy_rows(&self.stream, from, Rows::of_area(from), host) };
         let waited = self.synchronize();
         copied?;
         waited?;
@@ -81,17 +86,15 @@ impl Gpu {
         if to.is_packed() {
             return self.copy_in(&to.first, elements);
         }
-        let host = Side::HostToRead(elements.as_ptr().cast());
+        let host = Rows { side: Side::HostToRead(elements.as_ptr().cast()), pitch: to.cols };
         // SAFETY: the host's elements, numbers without padding, stay borrowed until the stream has been waited for.
-        let copied = unsafe {
-            self.copy_rows(&self.stream, to, (host, to.cols), (Side::Gpu(to.first.at), to.pitch))
-        };
+        let copied = unsafe { self.copy_rows(&self.stream, to, host, Rows::of_area(to)) };
         let waited = self.synchronize();
         copied?;
         waited
     }
 
-    /// Copies rows, whose number and length are those of `area`, each side with its pitch in elements.
+    /// Copies rows, whose number and length are those of `area`.
     ///
     /// # Safety
     /// Both sides have these rows, until the stream has come so far.
@@ -99,8 +102,8 @@ impl Gpu {
         &self,
         stream: &CudaStream,
         area: &Area<Self>,
-        (source, source_pitch): (Side, usize),
-        (target, target_pitch): (Side, usize),
+        source: Rows,
+        target: Rows,
     ) -> Result<()> {
         if area.len() == 0 {
             return Ok(());
@@ -119,18 +122,18 @@ impl Gpu {
             srcHost: null(),
             srcDevice: 0,
             srcArray: null_mut(),
-            srcPitch: in_bytes(pitch(source_pitch))?,
+            srcPitch: in_bytes(pitch(source.pitch))?,
             dstXInBytes: 0,
             dstY: 0,
             dstMemoryType: CUmemorytype::CU_MEMORYTYPE_UNIFIED,
             dstHost: null_mut(),
             dstDevice: 0,
             dstArray: null_mut(),
-            dstPitch: in_bytes(pitch(target_pitch))?,
+            dstPitch: in_bytes(pitch(target.pitch))?,
             WidthInBytes: in_bytes(area.cols)?,
             Height: area.rows,
         };
-        match source {
+        match source.side {
             Side::Gpu(at) => copy.srcDevice = at,
             Side::HostToRead(at) => {
                 copy.srcMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;
@@ -138,7 +141,7 @@ impl Gpu {
             }
             Side::HostToWrite(_) => return Err(Error::Internal("a target is read".to_owned())),
         }
-        match target {
+        match target.side {
             Side::Gpu(at) => copy.dstDevice = at,
             Side::HostToWrite(at) => {
                 copy.dstMemoryType = CUmemorytype::CU_MEMORYTYPE_HOST;

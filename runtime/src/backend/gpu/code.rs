@@ -1,12 +1,12 @@
 //! Machine code: compiled, loaded and launched.
 
 use super::{Allocation, Gpu, GpuAddress};
-use crate::address::{Argument, Description};
 use crate::backend::driver::failed;
 use crate::backend::tensor_map;
 use crate::compile;
 use crate::error::{Error, Result};
-use crate::program::Loadable;
+use crate::kernel_arg::KernelArg;
+use crate::program::CachedKernel;
 use cudarc::driver::sys::CUfunction_attribute as Attribute;
 use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::Ptx;
@@ -14,8 +14,8 @@ use gemm_dsl::cuda;
 
 impl Gpu {
     /// Compiles a kernel for this GPU, or takes it from the disk cache, and loads it; whether it was compiled.
-    pub(super) fn load(&self, loadable: &Loadable) -> Result<(CudaFunction, bool)> {
-        let kernel = &loadable.kernel;
+    pub(super) fn load(&self, cached: &CachedKernel) -> Result<(CudaFunction, bool)> {
+        let kernel = &cached.kernel;
         let contract = kernel.contract();
         let needed = contract.min_arch();
         if needed > self.arch.number() {
@@ -64,34 +64,33 @@ impl Gpu {
     #[allow(unsafe_code, reason = "the driver checks neither number nor types of arguments")]
     pub(super) fn enqueue(
         &self,
-        loadable: &Loadable,
+        kernel: &CachedKernel,
         grid: [u32; 3],
-        arguments: &[Argument<'_, GpuAddress, Allocation>],
+        arguments: &[KernelArg<'_, GpuAddress, Allocation>],
     ) -> Result<()> {
-        let (function, _) = loadable.function(|| self.load(loadable))?;
+        let (function, _) = kernel.function(|| self.load(kernel))?;
         let mut maps = Vec::new();
         for argument in arguments {
-            if let Argument::Mapped(address, description) = argument {
-                let Description { elem, map, mapped } = &**description;
+            if let KernelArg::TensorMap { address, elem, map, mapped } = argument {
                 maps.push(tensor_map::encode(address.at, *elem, map, mapped)?);
             }
         }
         let (mut maps, mut launch) = (maps.iter(), self.stream.launch_builder(function));
         for argument in arguments {
             match argument {
-                Argument::Word(bits) => launch.arg(bits),
-                Argument::Double(bits) => launch.arg(bits),
-                Argument::Array(address) => launch.arg(&address.at),
-                Argument::Mapped(..) => {
+                KernelArg::Word(bits) => launch.arg(bits),
+                KernelArg::Double(bits) => launch.arg(bits),
+                KernelArg::Array(address) => launch.arg(&address.at),
+                KernelArg::TensorMap { .. } => {
                     let Some(map) = maps.next() else {
                         unreachable!("a map was made for each such argument")
                     };
                     launch.arg(map)
                 }
-                Argument::List { pointers, .. } => launch.arg(pointers.at()),
+                KernelArg::List { pointers, .. } => launch.arg(pointers.at()),
             };
         }
-        let contract = loadable.kernel.contract();
+        let contract = kernel.kernel.contract();
         let (block_x, block_y) = contract.block();
         let config = LaunchConfig {
             grid_dim: (grid[0], grid[1], grid[2]),

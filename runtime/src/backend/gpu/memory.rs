@@ -1,14 +1,14 @@
 //! GPU memory: allocations and copies.
 
 use super::Gpu;
-use crate::address::Address;
 use crate::backend::Backend;
 use crate::backend::driver::failed;
 use crate::error::{Error, Result};
+use crate::kernel_arg::Address;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, DevicePtr, DriverError, result};
 use gemm_dsl::ir::Elem;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::ops::Range;
 
 /// An address in GPU memory.

@@ -1,11 +1,11 @@
 //! Rows by which tensor cores stand for `f32` where that is faster on an H200: they come before those of `f32`.
 //!
 //! Where it is faster, and by which lines, follows from the times of `tune --table FILE --accuracy norm` at 1900 shapes: of
-//! large products, since planes are made and looked at in launches of their own, that have 128 rows and columns at least. At
+//! large products, since splits are made and looked at in launches of their own, that have 128 rows and columns at least. At
 //! the 871 shapes among these that come to such rows the row is slower than the best of all lines that were tried by
 //! 1.9 % in the geometric mean under `bound` and 2.2 % under `norm`, and 1.66 and 1.90 times as fast as cuBLAS in `f32`.
 //!
-//! Batches of small matrices do not gain: as much is made of planes as is multiplied. Of 64 products `f32` was faster at 128
+//! Batches of small matrices do not gain: as much is made of splits as is multiplied. Of 64 products `f32` was faster at 128
 //! and 256 cubed, and tensor cores were at 512, by 1.3 times at least.
 
 /// By `bf16x6`: large products.

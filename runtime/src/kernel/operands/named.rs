@@ -1,7 +1,7 @@
 //! Operands by name.
 
 use super::sealed::{Give, GiveAll};
-use super::{Along, Beside, EpilogueArg, Given, Operands, OperandsFor, sealed};
+use super::{Along, Beside, EpilogueArg, OperandValue, Operands, OperandsFor, sealed};
 use crate::error::{Error, Result};
 use crate::operand::Input;
 use std::fmt;
@@ -96,15 +96,15 @@ impl GiveAll for Named<'_> {
 }
 
 /// Checks that an operand is a number, a vector or a matrix, as the kernel takes it.
-fn fits(operand: &EpilogueArg, given: &Given<'_>) -> Result<()> {
+fn fits(operand: &EpilogueArg, given: &OperandValue<'_>) -> Result<()> {
     let (found, remedy) = match (operand.along, given) {
-        (Along::Nothing, Given::Number(_))
-        | (Along::N | Along::M, Given::Array(_, None))
-        | (Along::Mn, Given::Array(_, Some(_))) => return Ok(()),
-        (_, Given::Number(number)) => {
+        (Along::Nothing, OperandValue::Number(_))
+        | (Along::N | Along::M, OperandValue::Array(_, None))
+        | (Along::Mn, OperandValue::Array(_, Some(_))) => return Ok(()),
+        (_, OperandValue::Number(number)) => {
             (format!("the number {number}"), "Upload its elements and give a reference to them")
         }
-        (along, Given::Array(elements, shape)) => {
+        (along, OperandValue::Array(elements, shape)) => {
             let found = match shape {
                 None => format!("a vector of {} elements", elements.len()),
                 Some(shape) => format!("a matrix of {}x{}", shape.rows, shape.cols),

@@ -1,26 +1,26 @@
 //! Reductions whose spec is known only when the program runs.
 
 use super::super::operands::ByName;
-use super::super::{Call, Kernel, What};
-use super::fold::{Given, fold};
+use super::super::{Call, Callee, Kernel};
+use super::fold::{ReduceArrays, fold};
 use crate::device::Device;
-use crate::erased::{AnyInput, AnyOutput, Readable, Writable};
+use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
 use crate::error::{Error, Result};
-use crate::launched::Launched;
 use crate::operand::{Input, Output};
+use crate::report::LaunchReport;
 use crate::segments::{Cut, Offset, Segments};
 use gemm_dsl::spec::ReduceSpec;
 use std::fmt;
 
 /// What a call of a reduction has been given by name.
 #[derive(Default)]
-pub struct Arrays<'a> {
+pub struct NamedArrays<'a> {
     inputs: Vec<(String, Box<dyn Readable + 'a>)>,
     outputs: Vec<(String, Box<dyn Writable + 'a>)>,
     segments: Vec<Cut<'a>>,
 }
 
-impl fmt::Debug for Arrays<'_> {
+impl fmt::Debug for NamedArrays<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Arrays")
             .field("inputs", &names(&self.inputs))
@@ -64,12 +64,12 @@ impl Kernel<ReduceSpec, ByName> {
     }
 
     /// A call on a device, which has not been given arrays yet.
-    pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
-        Call::new(What::Kernel(&self.line), device, Arrays::default())
+    pub fn call<'a>(&'a self, device: &'a Device) -> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
+        Call::new(Callee::Kernel(&self.line), device, NamedArrays::default())
     }
 }
 
-impl<'a> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
+impl<'a> Call<'a, ReduceSpec, ByName, NamedArrays<'a>> {
     /// The call with an input, by the name that `map` has for it; without `map` it is `input`.
     #[must_use]
     pub fn input<I: Input + ?Sized>(mut self, name: &str, input: &'a I) -> Self {
@@ -97,16 +97,16 @@ impl<'a> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
     /// [`Error::MissingOperand`], [`Error::UnknownOperand`], [`Error::RepeatedOperand`]; [`Error::Unmet`] for an
     /// array of other elements; and those of [`ReduceKernel::launch`](crate::ReduceKernel::launch) and
     /// [`ReduceKernel::launch_segments`](crate::ReduceKernel::launch_segments).
-    pub fn launch(self) -> Result<Launched> {
+    pub fn launch(self) -> Result<LaunchReport> {
         let line = match self.what {
-            What::Kernel(line) => line,
-            What::Table(_) => {
+            Callee::Kernel(line) => line,
+            Callee::Table(_) => {
                 unreachable!("no table of reductions goes by name: `call` is of a kernel")
             }
         };
         let program = self.device.programs().get::<ReduceSpec>(line)?;
         let spec = program.spec::<ReduceSpec>();
-        let Arrays { inputs, mut outputs, segments } = self.given;
+        let NamedArrays { inputs, mut outputs, segments } = self.given;
         if segments.len() > 1 {
             return Err(Error::RepeatedOperand { operand: "segments".to_owned() });
         }
@@ -120,7 +120,8 @@ impl<'a> Call<'a, ReduceSpec, ByName, Arrays<'a>> {
         for (_, output) in &mut outputs {
             written.push(AnyOutput(&mut **output));
         }
-        let given = Given { inputs: &read, segments: segments.first(), outputs: &mut written };
+        let given =
+            ReduceArrays { inputs: &read, segments: segments.first(), outputs: &mut written };
         fold(self.device, &program, given)
     }
 }

@@ -1,6 +1,6 @@
 //! What the type of a reduction lists.
 
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use half::{bf16, f16};
 
 /// The elements of the inputs of a reduction, or of its results, as [`ReduceKernel`](crate::ReduceKernel) lists them:
@@ -90,7 +90,8 @@ macro_rules! tuples {
                 type Slices<'a> = ($(each!($name, &'a [T]),)*);
                 type Vecs = ($(each!($name, Vec<T>),)*);
 
-                fn slices(($($name,)*): Self::Slices<'_>) -> Vec<&[T]> {
+                fn slices(slices: Self::Slices<'_>) -> Vec<&[T]> {
+                    let ($($name,)*) = slices;
                     vec![$($name),*]
                 }
 
@@ -99,7 +100,8 @@ macro_rules! tuples {
                     Some(($($name,)*))
                 }
 
-                fn first(($($name,)*): &Self::Vecs) -> Option<Self> {
+                fn first(vecs: &Self::Vecs) -> Option<Self> {
+                    let ($($name,)*) = vecs;
                     Some(($($name.first().copied()?,)*))
                 }
             }

@@ -1,23 +1,23 @@
 //! A launch of a reduction: its arrays are found, measured and bound.
 
-use super::shape::{self, Axes};
+use super::shape::{self, NamedAxes};
 use crate::backend::Backend;
 use crate::device::{Device, On, dispatch};
-use crate::erased::{AnyInput, AnyOutput, Finds};
+use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::launched::Launched;
-use crate::operand::Resolved;
-use crate::program::Prepared;
+use crate::launch::{BoundArray, launch};
+use crate::operand::LocatedOperand;
+use crate::program::CachedProgram;
+use crate::report::LaunchReport;
 use crate::segments::Cut;
-use gemm_dsl::ir::contract::{ArrayAxis, ContractError, Need, Subject};
+use gemm_dsl::ir::Extent;
+use gemm_dsl::ir::contract::{ContractError, Need, Subject};
 use gemm_dsl::ir::program::Array;
-use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{Over, ReduceSpec};
 use std::sync::Arc;
 
 /// What a launch is given: as many arrays as the program has inputs beside the offsets, and outputs.
-pub struct Given<'g, 'a, 'o> {
+pub struct ReduceArrays<'g, 'a, 'o> {
     /// The arrays that are folded.
     pub inputs: &'g [AnyInput<'a>],
     /// The segments of a kernel `over: segments`.
@@ -29,9 +29,9 @@ pub struct Given<'g, 'a, 'o> {
 /// Launches a reduction.
 pub fn fold(
     device: &Device,
-    program: &Arc<Prepared>,
-    given: Given<'_, '_, '_>,
-) -> Result<Launched> {
+    program: &Arc<CachedProgram>,
+    given: ReduceArrays<'_, '_, '_>,
+) -> Result<LaunchReport> {
     dispatch!(device, on => fold_on(on, program, given))
 }
 
@@ -55,90 +55,79 @@ fn extents_on<B: Finds>(
 ) -> Result<(u64, u64, u64)> {
     let found = B::read_any(on, input, name)?;
     let axes = shape::axes(over, name, &found)?;
-    let of = |extent| extent_of(&axes, extent);
-    Ok((of(Extent::OUTER), of(Extent::LENGTH), of(Extent::INNER)))
+    Ok((axes.extent(Extent::OUTER), axes.extent(Extent::LENGTH), axes.extent(Extent::INNER)))
 }
 
 fn fold_on<B: Finds>(
     on: On<'_, B>,
-    prepared: &Arc<Prepared>,
-    given: Given<'_, '_, '_>,
-) -> Result<Launched> {
-    let spec = prepared.spec::<ReduceSpec>();
+    program: &Arc<CachedProgram>,
+    given: ReduceArrays<'_, '_, '_>,
+) -> Result<LaunchReport> {
+    let spec = program.spec::<ReduceSpec>();
     let over = spec.over;
     check_segments(over, given.segments.is_some())?;
-    let (inputs, outputs) = (&prepared.program.inputs, &prepared.program.outputs);
+    let (inputs, outputs) = (&program.program.inputs, &program.program.outputs);
 
     let mut read = Vec::with_capacity(inputs.len());
-    for (n, (input, array)) in given.inputs.iter().zip(inputs).enumerate() {
+    for (input, array) in given.inputs.iter().zip(inputs) {
         let found = B::read_any(on, *input, &array.name)?;
-        check_elements(prepared, Operand::Input(n), array, &found)?;
-        read.push((&*array.name, found));
+        check_elements(program, array, &found)?;
+        read.push((array, found));
     }
     let offsets = match (given.segments, inputs.last()) {
         (Some(cut), Some(array)) => {
             let found = B::read_any(on, AnyInput(&*cut.offsets), &array.name)?;
-            check_elements(prepared, Operand::Input(read.len()), array, &found)?;
-            Some((&*array.name, found, cut))
+            check_elements(program, array, &found)?;
+            Some((array, found, cut))
         }
         _ => None,
     };
     let mut written = Vec::with_capacity(outputs.len());
-    for (n, (output, array)) in given.outputs.iter_mut().zip(outputs).enumerate() {
+    for (output, array) in given.outputs.iter_mut().zip(outputs) {
         let found = B::write_any(on, output, &array.name)?;
-        check_elements(prepared, Operand::Output(n), array, &found)?;
-        written.push((&*array.name, found));
+        check_elements(program, array, &found)?;
+        written.push((array, found));
     }
 
-    let mut lies: Vec<(&str, Axes)> = Vec::with_capacity(read.len());
-    for (name, input) in &read {
-        let axes = shape::axes(over, name, input)?;
-        if let Some((first, of_first)) = lies.first() {
-            shape::same((first, of_first), (name, &axes))?;
+    let mut lies: Vec<NamedAxes<'_>> = Vec::with_capacity(read.len());
+    for (array, input) in &read {
+        let axes = shape::axes(over, &array.name, input)?;
+        if let Some(first) = lies.first() {
+            shape::same(first, &axes)?;
         }
-        lies.push((name, axes));
+        lies.push(axes);
     }
-    let Some((first, folded)) = lies.first() else { unreachable!("a reduction has an input") };
-    let length = extent_of(folded, Extent::LENGTH);
-    check_length(spec, first, length)?;
+    let Some(folded) = lies.first() else { unreachable!("a reduction has an input") };
+    let length = folded.extent(Extent::LENGTH);
+    check_length(spec, folded.name, length)?;
     if let Some((_, _, cut)) = &offsets
         && cut.end > length
     {
         let need = format!("the last of the segments ends at element {}", cut.end);
-        return Err(Error::WrongExtent { argument: (*first).to_owned(), has: length, need });
+        return Err(Error::WrongExtent { argument: folded.name.to_owned(), has: length, need });
     }
     let count = |extent| match (extent, &offsets) {
         (Extent::SEGMENTS, Some((_, _, cut))) => cut.count,
-        (extent, _) => extent_of(folded, extent),
+        (extent, _) => folded.extent(extent),
     };
-    let problem: Vec<u64> = prepared.program.extents.iter().map(|e| count(*e)).collect();
-    let extents = prepared.program.extents.iter().zip(&problem);
-    // Of segments the length is that of the array, of others what becomes one result.
-    let of_results = extents.filter(|(extent, _)| **extent != Extent::LENGTH);
-    let of_results: Vec<(Extent, u64)> = of_results.map(|(extent, n)| (*extent, *n)).collect();
+    let extents = program.program.extents.iter().map(|extent| (*extent, count(*extent)));
+    let extents: Vec<(Extent, u64)> = extents.collect();
+    let values = program.program.bind(&extents, &[])?;
+    let of_results = shape::of_results(&extents);
 
-    let mut bound_inputs = Vec::with_capacity(inputs.len());
-    for ((name, input), (_, axes)) in read.iter().zip(&lies) {
-        let mut along = [ArrayAxis { extent: 0, stride: 0 }; 3];
-        let rank = axes.len();
-        for (to, (_, axis)) in along.iter_mut().zip(axes) {
-            *to = *axis;
-        }
-        bound_inputs.push(Bound::array(name, input.place.clone(), &along[..rank]));
+    let mut arrays = Vec::with_capacity(inputs.len() + outputs.len());
+    for ((array, input), axes) in read.iter().zip(&lies) {
+        let bound = BoundArray::array(&array.name, input.place.clone(), &axes.layout());
+        arrays.push((array.operand, bound));
     }
-    if let Some((name, found, cut)) = &offsets {
-        bound_inputs.push(Bound::vector(name, found.place.clone(), cut.count + 1));
+    if let Some((array, found, cut)) = &offsets {
+        let bound = BoundArray::vector(&array.name, found.place.clone(), cut.count + 1);
+        arrays.push((array.operand, bound));
     }
-    let mut bound_outputs = Vec::with_capacity(outputs.len());
-    for (name, results) in &written {
-        bound_outputs.push(shape::room(over, name, results, &of_results)?);
+    for (array, results) in &written {
+        arrays.push((array.operand, shape::room(over, &array.name, results, &of_results)?));
     }
-    launch(on, prepared, &bound_inputs, &bound_outputs, &problem)
-}
-
-fn extent_of(axes: &Axes, extent: Extent) -> u64 {
-    let found = axes.iter().find(|(of, _)| *of == extent);
-    found.map_or(1, |(_, axis)| axis.extent)
+    launch(on, program, &values, &arrays)
 }
 
 /// Checks that segments are given where they are folded, and only there.
@@ -156,19 +145,18 @@ pub(super) fn check_segments(over: Over, are_given: bool) -> Result<()> {
 
 /// As the contract would, but before the first of several launches.
 fn check_elements<B: Backend>(
-    prepared: &Prepared,
-    operand: Operand,
+    program: &CachedProgram,
     array: &Array,
-    given: &Resolved<'_, B>,
+    given: &LocatedOperand<'_, B>,
 ) -> Result<()> {
     let (expected, found) = (array.elem, given.place.elem());
     if expected == found {
         return Ok(());
     }
-    let subject = Subject::Array { operand, name: array.name.to_string() };
-    let kernel = prepared.program.preferred().name.clone();
+    let subject = Subject::Array { operand: array.operand, name: array.name.to_string() };
+    let kernel = program.program.preferred().name.clone();
     let need = Need::Element { expected, found };
-    Err(Error::Unmet(Box::new(ContractError { kernel, subject, need, value: 0 })))
+    Err(ContractError { kernel, subject, need, value: 0 }.into())
 }
 
 /// Checks that there is an index to be found. A row or a segment without elements has the greatest there is.

@@ -2,22 +2,19 @@
 
 use super::super::ReduceKernel;
 use super::elements::Elements;
-use super::fold::{Given, fold};
+use super::fold::{ReduceArrays, fold};
 use super::shape;
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::erased::{AnyInput, AnyOutput};
+use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::error::{Error, Result};
 use crate::operand::Input;
-use crate::program::Prepared;
+use crate::program::CachedProgram;
 use crate::view::MatrixRef;
 use gemm_dsl::ir::Extent;
 use gemm_dsl::spec::{Over, ReduceSpec};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::sync::Arc;
-
-/// (outer, length, inner).
-type Size = (usize, usize, usize);
 
 impl<T: Elements, R: Elements> ReduceKernel<T, R> {
     /// Folds all elements of an array of the host, or of several as a tuple of slices: uploads, launches, downloads.
@@ -55,7 +52,7 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
         }
         let arrays = upload::<T>(device, inputs)?;
         let arrays: Vec<&Buffer<T::One>> = arrays.iter().collect();
-        let results = folded::<R>(device, &program, &erased(&arrays), 1)?;
+        let results = folded::<R>(device, &program, &any_inputs(&arrays), 1)?;
         R::first(&results).ok_or_else(|| Error::Internal("one element became none".to_owned()))
     }
 
@@ -115,12 +112,13 @@ impl<T: Elements, R: Elements> ReduceKernel<T, R> {
             .collect::<Result<_>>()?;
         let views: Vec<&MatrixRef<'_, T::One>> = views.iter().collect();
         // `count` has checked that it is an extent of an array.
-        folded::<R>(device, &program, &erased(&views), results as usize)
+        folded::<R>(device, &program, &any_inputs(&views), results as usize)
     }
 }
 
-/// Checks that the extents are those of what the kernel folds.
-fn check_size(over: Over, (outer, _, inner): Size) -> Result<()> {
+/// Checks that the extents (outer, length, inner) are those of what the kernel folds.
+fn check_size(over: Over, size: (usize, usize, usize)) -> Result<()> {
+    let (outer, _, inner) = size;
     let (found, remedy) = match over {
         Over::All => ("extents of rows and columns".to_owned(), "Call `run`"),
         Over::Segments => {
@@ -147,14 +145,14 @@ fn upload_all<E: Element>(device: &Device, slices: &[&[E]]) -> Result<Vec<Buffer
     slices.iter().map(|slice| device.upload_of(slice)).collect()
 }
 
-fn erased<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
+fn any_inputs<'e, I: Input>(inputs: &'e [&I]) -> Vec<AnyInput<'e>> {
     inputs.iter().map(|input| AnyInput(input)).collect()
 }
 
 /// So many results in each array.
 fn folded<R: Elements>(
     device: &Device,
-    program: &Arc<Prepared>,
+    program: &Arc<CachedProgram>,
     inputs: &[AnyInput<'_>],
     results: usize,
 ) -> Result<R::Vecs> {
@@ -163,7 +161,7 @@ fn folded<R: Elements>(
     let mut outputs: Vec<&mut Buffer<R::One>> = arrays.iter_mut().collect();
     let mut outputs: Vec<AnyOutput<'_>> =
         outputs.iter_mut().map(|output| AnyOutput(output)).collect();
-    fold(device, program, Given { inputs, segments: None, outputs: &mut outputs })?;
+    fold(device, program, ReduceArrays { inputs, segments: None, outputs: &mut outputs })?;
     let arrays = arrays.iter().map(|array| device.download(array)).collect::<Result<Vec<_>>>()?;
     R::vecs(arrays).ok_or_else(|| Error::Internal("results became fewer".to_owned()))
 }

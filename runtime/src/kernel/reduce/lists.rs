@@ -1,8 +1,8 @@
 //! What may be given for the inputs and the results that the type of a reduction lists.
 
-use crate::erased::{AnyInput, AnyOutput};
+use crate::dyn_array::{AnyInput, AnyOutput};
 use crate::operand::{Input, InputOf, Output, OutputOf};
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 
 /// What may be given for the inputs `T` of a reduction: a reference to an array of `T`, or a tuple of two to four of
 /// them for a tuple.

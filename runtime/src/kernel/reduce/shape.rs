@@ -2,8 +2,8 @@
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
-use crate::launch::Bound;
-use crate::operand::Resolved;
+use crate::launch::BoundArray;
+use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::Extent;
 use gemm_dsl::ir::contract::ArrayAxis;
@@ -12,11 +12,38 @@ use gemm_dsl::spec::Over;
 /// An input along the extents that it has, the outermost first.
 pub(super) type Axes = Vec<(Extent, ArrayAxis)>;
 
+/// The axes of an input with the name that messages give it.
+pub(super) struct NamedAxes<'n> {
+    pub(super) name: &'n str,
+    pub(super) axes: Axes,
+}
+
+impl NamedAxes<'_> {
+    /// Its extent of a name, 1 where it has none.
+    pub(super) fn extent(&self, extent: Extent) -> u64 {
+        let found = self.axes.iter().find(|(of, _)| *of == extent);
+        found.map_or(1, |(_, axis)| axis.extent)
+    }
+
+    /// Its axes, without their names.
+    pub(super) fn layout(&self) -> Vec<ArrayAxis> {
+        self.axes.iter().map(|(_, axis)| *axis).collect()
+    }
+}
+
 /// How an input lies.
-pub(super) fn axes<B: Backend>(
+pub(super) fn axes<'n, B: Backend>(
+    over: Over,
+    argument: &'n str,
+    input: &LocatedOperand<'_, B>,
+) -> Result<NamedAxes<'n>> {
+    Ok(NamedAxes { name: argument, axes: axes_over(over, argument, input)? })
+}
+
+fn axes_over<B: Backend>(
     over: Over,
     argument: &str,
-    input: &Resolved<'_, B>,
+    input: &LocatedOperand<'_, B>,
 ) -> Result<Axes> {
     let (_, given) = input.array(argument)?;
     let axis = |extent, stride| ArrayAxis { extent: extent as u64, stride: stride as u64 };
@@ -66,19 +93,22 @@ fn all_rows(argument: &str, shape: &Shape) -> Result<ArrayAxis> {
 }
 
 /// Checks that inputs agree in what is folded.
-pub(super) fn same(
-    (first_name, first): (&str, &Axes),
-    (other_name, other): (&str, &Axes),
-) -> Result<()> {
-    for ((extent, first), (_, other)) in first.iter().zip(other) {
-        if first.extent != other.extent {
+pub(super) fn same(first: &NamedAxes<'_>, other: &NamedAxes<'_>) -> Result<()> {
+    for ((extent, of_first), (_, of_other)) in first.axes.iter().zip(&other.axes) {
+        if of_first.extent != of_other.extent {
             // They are extents of shapes and lengths of arrays, of type usize.
             let named = |name: &str, axis: &ArrayAxis| (name.to_owned(), axis.extent as usize);
-            let (first, other) = (named(first_name, first), named(other_name, other));
+            let (first, other) = (named(first.name, of_first), named(other.name, of_other));
             return Err(Error::Extents { extent: *extent, first, other });
         }
     }
     Ok(())
+}
+
+/// The extents of results. Of segments the length is that of the array, of others what becomes one result.
+pub(super) fn of_results(extents: &[(Extent, u64)]) -> Vec<(Extent, u64)> {
+    let of_results = extents.iter().filter(|(extent, _)| *extent != Extent::LENGTH);
+    of_results.copied().collect()
 }
 
 /// Checks that there is room for the results, which are written one after the other; `extents` are those of the
@@ -86,9 +116,9 @@ pub(super) fn same(
 pub(super) fn room<'n, B: Backend>(
     over: Over,
     argument: &'n str,
-    results: &'n Resolved<'_, B>,
+    results: &'n LocatedOperand<'_, B>,
     extents: &[(Extent, u64)],
-) -> Result<Bound<'n, B>> {
+) -> Result<BoundArray<'n, B>> {
     let (_, has) = results.array(argument)?;
     // Of an empty part nothing may be written, though the array that it is part of goes on.
     let has = results.shape.map_or(has, |shape| shape.count() as u64);
@@ -139,7 +169,7 @@ pub(super) fn room<'n, B: Backend>(
     if axes.is_empty() {
         axes.push(ArrayAxis { extent: 1, stride: 1 });
     }
-    Ok(Bound::array(argument, results.place.clone(), &axes))
+    Ok(BoundArray::array(argument, results.place.clone(), &axes))
 }
 
 /// How many results there are.

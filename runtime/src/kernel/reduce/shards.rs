@@ -2,15 +2,15 @@
 //! of all shards results.
 
 use super::shape;
-use crate::device::{Device, dispatch};
-use crate::erased::{AnyInput, AnyOutput, Finds};
+use crate::device::{Device, On, dispatch};
+use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::program::Prepared;
+use crate::launch::{BoundArray, launch};
+use crate::operand::LocatedOperand;
+use crate::program::CachedProgram;
 use gemm_dsl::ir::Extent;
-use gemm_dsl::ir::contract::ArrayAxis;
+use gemm_dsl::ir::program::{Array, PackedLayout, ProgramValues};
 use gemm_dsl::spec::ReduceSpec;
-use std::sync::Arc;
 
 /// Folds the elements of a shard, which begins at `first` of `total` along the axis that is folded, into partials, which are
 /// packed arrays of (outer, runs, inner).
@@ -25,96 +25,90 @@ pub fn fold_shard(
     let program = device.programs().of_shard(line)?;
     let over = program.spec::<ReduceSpec>().over;
     dispatch!(device, on => {
-        let names = program.program.inputs.iter();
-        let read = inputs.iter().zip(names).map(|(input, array)| {
-            let found = Finds::read_any(on, *input, &array.name)?;
-            let axes = shape::axes(over, &array.name, &found)?;
-            Ok((&*array.name, found, axes))
-        });
-        let read = read.collect::<Result<Vec<_>>>()?;
-        let along = read.first().map(|(.., axes)| axes.as_slice()).unwrap_or_default();
+        let read = read_all(on, &program.program.inputs, inputs)?;
+        let axes = read.iter().map(|(array, found)| shape::axes(over, &array.name, found));
+        let axes = axes.collect::<Result<Vec<_>>>()?;
         let extent = |extent: Extent| match extent {
             Extent::FIRST => first,
             Extent::TOTAL => total,
-            extent => along.iter().find(|(of, _)| *of == extent).map_or(1, |(_, axis)| axis.extent),
+            extent => axes.first().map_or(1, |axes| axes.extent(extent)),
         };
-        let problem: Vec<u64> = program.program.extents.iter().map(|of| extent(*of)).collect();
-        let bound = read.iter().map(|(name, found, axes)| {
-            let axes: Vec<ArrayAxis> = axes.iter().map(|(_, axis)| *axis).collect();
-            Bound::array(name, found.place.clone(), &axes)
-        });
-        let bound: Vec<Bound<'_, _>> = bound.collect();
-        let packed = packed(&program, &program.program.outputs, &problem)?;
-        let names = program.program.outputs.iter();
-        let written = partials.iter_mut().zip(names).map(|(output, array)| {
-            Ok((&*array.name, Finds::write_any(on, output, &array.name)?))
-        });
-        let written = written.collect::<Result<Vec<_>>>()?;
-        let outputs = written.iter().zip(&packed).map(|((name, found), (axes, len))| {
-            room(name, found.array(name)?.1, *len)?;
-            Ok(Bound::array(name, found.place.clone(), axes))
-        });
-        launch(on, &program, &bound, &outputs.collect::<Result<Vec<_>>>()?, &problem)?;
-        Ok(())
+        let extents = program.program.extents.iter().map(|of| (*of, extent(*of)));
+        let values = program.program.bind(&extents.collect::<Vec<_>>(), &[])?;
+        let mut arrays = Vec::new();
+        for ((array, found), axes) in read.iter().zip(&axes) {
+            let bound = BoundArray::array(&array.name, found.place.clone(), &axes.layout());
+            arrays.push((array.operand, bound));
+        }
+        let written = write_all(on, &program.program.outputs, partials)?;
+        for (array, found) in &written {
+            arrays.push((array.operand, packed(&program, &values, array, found)?));
+        }
+        launch(on, &program, &values, &arrays).map(drop)
     })
 }
 
-/// Folds the partials of all shards into results; `extents` are (outer, length, inner) of the whole.
+/// Folds the partials of all shards into results; `extents` are the outer one, the length and the inner one of the whole.
 pub fn fold_partials(
     device: &Device,
     line: &str,
     partials: &[AnyInput<'_>],
     results: &mut [AnyOutput<'_>],
-    (outer, length, inner): (u64, u64, u64),
+    extents: [(Extent, u64); 3],
 ) -> Result<()> {
     let program = device.programs().of_partials(line)?;
     let over = program.spec::<ReduceSpec>().over;
     dispatch!(device, on => {
-        let extent = |extent: Extent| match extent {
-            Extent::LENGTH => length,
-            Extent::INNER => inner,
-            _ => outer,
-        };
-        let extents = &program.program.extents;
-        let problem: Vec<u64> = extents.iter().map(|of| extent(*of)).collect();
-        let packed = packed(&program, &program.program.inputs, &problem)?;
-        let names = program.program.inputs.iter();
-        let read = partials.iter().zip(names).map(|(input, array)| {
-            Ok((&*array.name, Finds::read_any(on, *input, &array.name)?))
-        });
-        let read = read.collect::<Result<Vec<_>>>()?;
-        let bound = read.iter().zip(&packed).map(|((name, found), (axes, len))| {
-            room(name, found.array(name)?.1, *len)?;
-            Ok(Bound::array(name, found.place.clone(), axes))
-        });
-        let bound = bound.collect::<Result<Vec<_>>>()?;
-        let of_results = extents.iter().filter(|of| **of != Extent::LENGTH);
-        let of_results: Vec<(Extent, u64)> = of_results.map(|of| (*of, extent(*of))).collect();
-        let names = program.program.outputs.iter();
-        let written = results.iter_mut().zip(names).map(|(output, array)| {
-            Ok((&*array.name, Finds::write_any(on, output, &array.name)?))
-        });
-        let written = written.collect::<Result<Vec<_>>>()?;
-        let outputs = written.iter().map(|(name, found)| shape::room(over, name, found, &of_results));
-        launch(on, &program, &bound, &outputs.collect::<Result<Vec<_>>>()?, &problem)?;
-        Ok(())
+        let mut extents = extents.to_vec();
+        extents.retain(|(extent, _)| program.program.extents.contains(extent));
+        let values = program.program.bind(&extents, &[])?;
+        let mut arrays = Vec::new();
+        let read = read_all(on, &program.program.inputs, partials)?;
+        for (array, found) in &read {
+            arrays.push((array.operand, packed(&program, &values, array, found)?));
+        }
+        let of_results = shape::of_results(&extents);
+        let written = write_all(on, &program.program.outputs, results)?;
+        for (array, found) in &written {
+            arrays.push((array.operand, shape::room(over, &array.name, found, &of_results)?));
+        }
+        launch(on, &program, &values, &arrays).map(drop)
     })
 }
 
-/// How packed arrays of a program lie, and how many elements each has.
-fn packed(
-    program: &Arc<Prepared>,
-    arrays: &[gemm_dsl::ir::program::Array],
-    problem: &[u64],
-) -> Result<Vec<(Vec<ArrayAxis>, u64)>> {
-    let known = program.program.known(problem)?;
-    arrays.iter().map(|array| program.packed(&array.dims, &known)).collect()
+/// An array of a program with what is given for it.
+type FoundArray<'p, 'a, B> = (&'p Array, LocatedOperand<'a, B>);
+
+fn read_all<'p, 'a, B: Finds>(
+    on: On<'a, B>,
+    arrays: &'p [Array],
+    inputs: &[AnyInput<'a>],
+) -> Result<Vec<FoundArray<'p, 'a, B>>> {
+    let given = arrays.iter().zip(inputs);
+    given.map(|(array, input)| Ok((array, B::read_any(on, *input, &array.name)?))).collect()
 }
 
-fn room(argument: &str, has: u64, needed: u64) -> Result<()> {
-    if has >= needed {
-        return Ok(());
+fn write_all<'p, 'a, B: Finds>(
+    on: On<'a, B>,
+    arrays: &'p [Array],
+    outputs: &'a mut [AnyOutput<'_>],
+) -> Result<Vec<FoundArray<'p, 'a, B>>> {
+    let given = arrays.iter().zip(outputs);
+    given.map(|(array, output)| Ok((array, B::write_any(on, output, &array.name)?))).collect()
+}
+
+/// A packed array of partials, which has room for all runs.
+fn packed<'n, B: Finds>(
+    program: &CachedProgram,
+    values: &ProgramValues,
+    array: &'n Array,
+    found: &'n LocatedOperand<'_, B>,
+) -> Result<BoundArray<'n, B>> {
+    let PackedLayout { axes, len } = program.program.packed(&array.dims, values)?;
+    let (_, has) = found.array(&array.name)?;
+    if has < len {
+        let need = format!("the partials of all runs are {len}");
+        return Err(Error::WrongExtent { argument: array.name.to_string(), has, need });
     }
-    let need = format!("the partials of all runs are {needed}");
-    Err(Error::WrongExtent { argument: argument.to_owned(), has, need })
+    Ok(BoundArray::array(&array.name, found.place.clone(), &axes))
 }

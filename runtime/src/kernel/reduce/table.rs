@@ -1,12 +1,12 @@
 //! Tables of reductions: which kernel computes a problem of which shape.
 
-use super::super::table::{Choice, Read, Table};
-use super::fold::{Given, check_segments, extents, fold};
+use super::super::table::{Choice, ParsedTable, Table};
+use super::fold::{ReduceArrays, check_segments, extents, fold};
 use super::lists::{InputsFor, ResultsFor};
 use super::{Elements, Folds, ReduceKernel, check};
 use crate::device::Device;
 use crate::error::Result;
-use crate::launched::Launched;
+use crate::report::LaunchReport;
 use crate::segments::{Offset, Segments};
 use gemm_dsl::spec::ReduceSpec;
 use gemm_dsl::tables::KernelTable;
@@ -109,7 +109,7 @@ impl<T, R> ReduceTable<T, R> {
     /// # Errors
     /// Those of [`ReduceKernel::launch`] and of [`choice`](Self::choice). A table `over: segments` is launched by
     /// [`launch_segments`](Self::launch_segments).
-    pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<Launched>
+    pub fn launch<I, O>(&self, device: &Device, inputs: I, mut results: O) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
         O: ResultsFor<R>,
@@ -118,7 +118,8 @@ impl<T, R> ReduceTable<T, R> {
         let what = work(read);
         check_segments(what.over, false)?;
         let program = read.prepare(device, &extents(device, what, &inputs)?)?;
-        let given = Given { inputs: &inputs, segments: None, outputs: &mut results.arrays() };
+        let given =
+            ReduceArrays { inputs: &inputs, segments: None, outputs: &mut results.arrays() };
         fold(device, &program, given)
     }
 
@@ -150,7 +151,7 @@ impl<T, R> ReduceTable<T, R> {
         inputs: I,
         segments: &Segments<J>,
         mut results: O,
-    ) -> Result<Launched>
+    ) -> Result<LaunchReport>
     where
         I: InputsFor<T>,
         J: Offset,
@@ -163,13 +164,13 @@ impl<T, R> ReduceTable<T, R> {
         let cut = segments.cut();
         let program = read.prepare(device, &(cut.count, len, 1))?;
         let outputs = &mut results.arrays();
-        let given = Given { inputs: &inputs, segments: Some(&cut), outputs };
+        let given = ReduceArrays { inputs: &inputs, segments: Some(&cut), outputs };
         fold(device, &program, given)
     }
 }
 
 /// A spec of what the rows compute.
-fn work(read: &Read<ReduceSpec>) -> &ReduceSpec {
+fn work(read: &ParsedTable<ReduceSpec>) -> &ReduceSpec {
     let Some(row) = read.table.rules().first() else { unreachable!("a table has a row") };
     &row.spec
 }

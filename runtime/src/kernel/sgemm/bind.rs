@@ -1,28 +1,38 @@
 //! Whether what is given for the matrices and the operands of a product holds what the kernel reads.
 
-use crate::address::Address;
 use crate::backend::{Backend, Place};
 use crate::error::{Error, Result};
-use crate::launch::Bound;
-use crate::operand::Resolved;
+use crate::kernel_arg::Address;
+use crate::launch::BoundArray;
+use crate::operand::LocatedOperand;
 use crate::shape::{Batch, Shape};
-use gemm_dsl::ir::VECTOR_BYTES;
-use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout};
+use gemm_dsl::ir::{Elem, VECTOR_BYTES};
+use gemm_dsl::spec::{Along, EpilogueArg, GemmLayout, GemmTypes};
 use gemm_dsl::tables::{SgemmShape, Strided, lines_take_vectors};
 
 /// An extent with its name.
-pub(super) type NamedExtent = (&'static str, u64);
+#[derive(Clone, Copy)]
+pub(super) struct NamedExtent {
+    name: &'static str,
+    pub(super) value: u64,
+}
+
+impl NamedExtent {
+    pub(super) fn new(name: &'static str, value: u64) -> Self {
+        Self { name, value }
+    }
+}
 
 /// What a table chooses a row by: the extents (m, n, k) and how the matrices lie.
 pub(super) fn shape_of<B: Backend>(
-    (a, b, c): (&Resolved<'_, B>, &Resolved<'_, B>, &Resolved<'_, B>),
+    matrices: [&LocatedOperand<'_, B>; 3],
     size: (usize, usize, usize),
 ) -> SgemmShape {
-    let shape = |matrix: &Resolved<'_, B>| match matrix.shape {
+    let shape = |matrix: &LocatedOperand<'_, B>| match matrix.shape {
         Some(shape) => shape,
         None => unreachable!("Call::launch: a table is called with views"),
     };
-    let shapes = [shape(a), shape(b), shape(c)];
+    let shapes = matrices.map(shape);
     // A packed column lies both ways, and is read as one line.
     let is_column = |shape: &Shape| shape.rows > 1 && shape.cols == 1 && shape.row_stride == 1;
     let layout = GemmLayout::from_columns(
@@ -33,20 +43,25 @@ pub(super) fn shape_of<B: Backend>(
         .layout(layout)
         .padded(shapes.iter().any(Shape::is_padded));
     let by_column = [layout.transposes_a(), layout.transposes_b(), false];
-    let mut places = [&a.place, &b.place, &c.place].into_iter().zip(&shapes).zip(by_column);
-    of.aligned(places.all(|((place, shape), by_column)| is_aligned(place, shape, by_column)))
+    let places = matrices.map(|matrix| &matrix.place);
+    let lines = shapes.iter().zip(by_column).map(|(s, by_column)| match by_column {
+        true => s.transposed(),
+        false => *s,
+    });
+    let mut places = places.into_iter().zip(lines).zip(GemmTypes::F32.matrices());
+    of.aligned(places.all(|((place, lines), elem)| is_aligned(place, elem, &lines)))
 }
 
-/// Whether the first element of each line of a matrix, of a batch or a list of each, lies on 16 bytes.
-fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) -> bool {
+/// Whether the first element of each row of a matrix, of a batch or a list of each, lies on 16 bytes.
+fn is_aligned<B: Backend>(place: &Place<'_, B>, elem: Elem, shape: &Shape) -> bool {
     let on_16_bytes = |address: u64| address.is_multiple_of(VECTOR_BYTES.into());
-    let lines = if by_column { shape.transposed() } else { *shape };
-    let (lines, pitch) = (lines.rows as u64, lines.row_stride as u64);
+    let (lines, pitch) = (shape.rows as u64, shape.row_stride as u64);
     let Batch { count, distance } = shape.batch();
     match place {
         Place::One { address, .. } => {
             on_16_bytes(address.bytes())
                 && lines_take_vectors(
+                    elem,
                     Strided { count: lines, stride: pitch },
                     Strided { count: count as u64, stride: distance as u64 },
                 )
@@ -54,6 +69,7 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) 
         Place::List(list) => {
             list.stretches.iter().all(|stretch| on_16_bytes(stretch.address))
                 && lines_take_vectors(
+                    elem,
                     Strided { count: lines, stride: pitch },
                     Strided { count: 1, stride: 0 },
                 )
@@ -63,7 +79,8 @@ fn is_aligned<B: Backend>(place: &Place<'_, B>, shape: &Shape, by_column: bool) 
 
 /// The number of elements of a matrix.
 pub(super) fn elements(argument: &str, rows: NamedExtent, cols: NamedExtent) -> Result<u64> {
-    let ((row_name, rows), (col_name, cols)) = (rows, cols);
+    let NamedExtent { name: row_name, value: rows } = rows;
+    let NamedExtent { name: col_name, value: cols } = cols;
     rows.checked_mul(cols).filter(|&n| usize::try_from(n).is_ok()).ok_or_else(|| Error::TooLarge {
         what: format!("`{argument}` would have {row_name}·{col_name} = {rows}·{cols} elements"),
         limit: usize::MAX as u64,
@@ -87,11 +104,12 @@ pub(super) fn check_exact(
 fn wrong_extent(
     argument: &str,
     has: u64,
-    (row_name, rows): NamedExtent,
-    (col_name, cols): NamedExtent,
+    rows: NamedExtent,
+    cols: NamedExtent,
     needed: u64,
 ) -> Error {
-    let need = format!("{row_name}·{col_name} = {rows}·{cols} = {needed} are needed");
+    let names = format!("{}·{}", rows.name, cols.name);
+    let need = format!("{names} = {}·{} = {needed} are needed", rows.value, cols.value);
     Error::WrongExtent { argument: argument.to_owned(), has, need }
 }
 
@@ -99,24 +117,27 @@ fn wrong_extent(
 /// `fits`, that its shape is that of the matrix.
 pub(super) fn bind<'n, B: Backend>(
     argument: &'n str,
-    operand: &'n Resolved<'_, B>,
-    (rows, cols): (NamedExtent, NamedExtent),
+    operand: &'n LocatedOperand<'_, B>,
+    rows: NamedExtent,
+    cols: NamedExtent,
     by_column: bool,
     fits: bool,
-) -> Result<Bound<'n, B>> {
+) -> Result<BoundArray<'n, B>> {
     let needed = elements(argument, rows, cols)?;
     let has = match &operand.place {
         Place::One { len, .. } => *len,
         Place::List(_) => 0,
     };
     let shape = match operand.shape {
-        Some(shape) if fits && (shape.rows as u64, shape.cols as u64) != (rows.1, cols.1) => {
+        Some(shape)
+            if fits && (shape.rows as u64, shape.cols as u64) != (rows.value, cols.value) =>
+        {
             return Err(Error::WrongExtent {
                 argument: argument.to_owned(),
                 has: (shape.rows as u64).saturating_mul(shape.cols as u64),
                 need: format!(
                     "its shape {}x{} is not {}x{} = {}x{}",
-                    shape.rows, shape.cols, rows.0, cols.0, rows.1, cols.1
+                    shape.rows, shape.cols, rows.name, cols.name, rows.value, cols.value
                 ),
             });
         }
@@ -126,7 +147,7 @@ pub(super) fn bind<'n, B: Backend>(
         }
         None => {
             // They are extents of the caller's, of type usize.
-            let (rows, cols) = (rows.1 as usize, cols.1 as usize);
+            let (rows, cols) = (rows.value as usize, cols.value as usize);
             if by_column {
                 Shape::packed(cols, rows).transposed()
             } else {
@@ -134,33 +155,35 @@ pub(super) fn bind<'n, B: Backend>(
             }
         }
     };
-    Ok(Bound::matrix(argument, operand.place.clone(), shape))
+    Ok(BoundArray::matrix(argument, operand.place.clone(), shape))
 }
 
 /// Checks that an operand beside A and B has the elements that the kernel reads of it.
 pub(super) fn bind_beside<'n, B: Backend>(
     operand: &'n EpilogueArg,
-    array: &'n Resolved<'_, B>,
-    (m, n): (u64, u64),
-    (products, fits): (Option<usize>, bool),
-) -> Result<Bound<'n, B>> {
-    let ((extent, needed), lines) = match operand.along {
+    array: &'n LocatedOperand<'_, B>,
+    rows: NamedExtent,
+    cols: NamedExtent,
+    products: Option<usize>,
+    fits: bool,
+) -> Result<BoundArray<'n, B>> {
+    let (NamedExtent { name, value: needed }, lines) = match operand.along {
         Along::Nothing => unreachable!("SgemmSpec::operands: what has no axis is no array"),
         Along::Mn => {
-            let matrix = bind(&operand.name, array, (("m", m), ("n", n)), false, fits)?;
+            let matrix = bind(&operand.name, array, rows, cols, false, fits)?;
             return matrix.for_each_of(products);
         }
         // The products of a batch share it.
-        Along::N => (("n", n), "column"),
-        Along::M => (("m", m), "row"),
+        Along::N => (cols, "column"),
+        Along::M => (rows, "row"),
     };
     let (_, has) = array.array(&operand.name)?;
     if has < needed {
         return Err(Error::WrongExtent {
             argument: operand.name.to_string(),
             has,
-            need: format!("{extent} = {needed} are needed, one for each {lines} of C"),
+            need: format!("{name} = {needed} are needed, one for each {lines} of C"),
         });
     }
-    Ok(Bound::vector(&operand.name, array.place.clone(), needed))
+    Ok(BoundArray::vector(&operand.name, array.place.clone(), needed))
 }

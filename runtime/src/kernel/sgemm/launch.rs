@@ -1,54 +1,74 @@
 //! The launch of a product on matrices: which kernel it is, once they are known, and what it is bound to.
 
-use super::super::What;
+use super::super::Callee;
 use super::super::operands::{self, OperandsFor};
-use super::super::table::Read;
-use super::bind::{bind, bind_beside, shape_of};
+use super::super::table::ParsedTable;
+use super::bind::{NamedExtent, bind, bind_beside, shape_of};
 use super::problem;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
 use crate::launch::launch;
-use crate::launched::Launched;
 use crate::operand::{Input, Output, read, resolve, write};
-use crate::planes::Planes;
-use crate::program::Prepared;
+use crate::program::CachedProgram;
+use crate::report::LaunchReport;
+use crate::splits::SplitBuffers;
 use crate::view::{MatrixMut, MatrixRef};
 use gemm_dsl::ir::{Extent, Operand};
 use gemm_dsl::spec::{EpilogueArg, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, SgemmShape};
 use std::sync::Arc;
 
-/// A matrix, and what the caller calls it.
-pub(crate) type Called<M> = (&'static str, M);
+/// A matrix with the name that messages give it.
+#[derive(Clone, Copy)]
+pub(crate) struct NamedMatrix<M> {
+    name: &'static str,
+    matrix: M,
+}
+
+impl<M> NamedMatrix<M> {
+    pub(crate) fn new(name: &'static str, matrix: M) -> Self {
+        Self { name, matrix }
+    }
+}
+
+/// The matrices of a product, with the splits of A and of B that have been made.
+pub(crate) struct GemmMatrices<'m, A: ?Sized, B: ?Sized, C: ?Sized> {
+    pub(crate) a: NamedMatrix<&'m A>,
+    pub(crate) b: NamedMatrix<&'m B>,
+    pub(crate) c: NamedMatrix<&'m mut C>,
+    pub(crate) splits: [Option<&'m SplitBuffers>; 2],
+}
 
 /// The extents (m, n, k) of views that fit each other.
 pub(crate) fn extents(
-    (a_name, a): Called<&MatrixRef<'_>>,
-    (b_name, b): Called<&MatrixRef<'_>>,
-    (c_name, c): Called<&MatrixMut<'_>>,
+    a: NamedMatrix<&MatrixRef<'_>>,
+    b: NamedMatrix<&MatrixRef<'_>>,
+    c: NamedMatrix<&MatrixMut<'_>>,
 ) -> Result<(usize, usize, usize)> {
-    let same = |extent, first: Called<usize>, other: Called<usize>| {
-        if first.1 == other.1 {
-            return Ok(first.1);
-        }
-        let [first, other] = [first, other].map(|(name, extent)| (name.to_owned(), extent));
-        Err(Error::Extents { extent, first, other })
-    };
-    for (name, of) in [(a_name, a), (b_name, b)] {
-        if let (Some(count), Some(products), true, true) =
-            (of.count(), c.count(), of.is_list(), c.is_list())
+    for of in [a, b] {
+        let is_list = of.matrix.is_list() && c.matrix.is_list();
+        if let (Some(count), Some(products), true) = (of.matrix.count(), c.matrix.count(), is_list)
         {
-            same(Extent::BATCH, (name, count), (c_name, products))?;
+            same(Extent::BATCH, (of.name, count), (c.name, products))?;
         }
     }
     // An empty list has no other extents, and where one is, all are.
-    if c.is_list() && c.count() == Some(0) {
+    if c.matrix.is_list() && c.matrix.count() == Some(0) {
         return Ok((0, 0, 0));
     }
-    let m = same(Extent::M, (a_name, a.rows()), (c_name, c.rows()))?;
-    let n = same(Extent::N, (b_name, b.cols()), (c_name, c.cols()))?;
-    let k = same(Extent::K, (a_name, a.cols()), (b_name, b.rows()))?;
+    let m = same(Extent::M, (a.name, a.matrix.rows()), (c.name, c.matrix.rows()))?;
+    let n = same(Extent::N, (b.name, b.matrix.cols()), (c.name, c.matrix.cols()))?;
+    let k = same(Extent::K, (a.name, a.matrix.cols()), (b.name, b.matrix.rows()))?;
     Ok((m, n, k))
+}
+
+/// An extent on which two matrices, each with its name, agree.
+fn same(extent: Extent, first: (&str, usize), other: (&str, usize)) -> Result<usize> {
+    if first.1 == other.1 {
+        return Ok(first.1);
+    }
+    let [first, other] = [first, other].map(|(name, extent)| (name.to_owned(), extent));
+    Err(Error::Extents { extent, first, other })
 }
 
 /// What chooses the kernel of a product once it is known how large the matrices are and how they lie.
@@ -60,7 +80,7 @@ pub(crate) trait Chooses {
     fn line(&self, problem: &SgemmProblem) -> Result<&str>;
 }
 
-impl Chooses for Read<SgemmSpec> {
+impl Chooses for ParsedTable<SgemmSpec> {
     fn operands(&self) -> &[EpilogueArg] {
         &self.operands
     }
@@ -71,16 +91,16 @@ impl Chooses for Read<SgemmSpec> {
 }
 
 /// The program of a call, or what chooses it.
-enum Program<'a> {
-    One(Arc<Prepared>),
+enum ProgramSource<'a> {
+    One(Arc<CachedProgram>),
     Of(&'a dyn Chooses),
 }
 
-impl<'a> Program<'a> {
-    fn from_call(what: What<'a, SgemmSpec>, device: &Device) -> Result<Self> {
+impl<'a> ProgramSource<'a> {
+    fn from_call(what: Callee<'a, SgemmSpec>, device: &Device) -> Result<Self> {
         Ok(match what {
-            What::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
-            What::Table(table) => Self::Of(table),
+            Callee::Kernel(line) => Self::One(device.programs().get::<SgemmSpec>(line)?),
+            Callee::Table(table) => Self::Of(table),
         })
     }
 
@@ -93,130 +113,141 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Launches the product that is chosen for its matrices; `planes` are those of A and of B that have been made.
+/// Launches the product that is chosen for its matrices.
 pub(crate) fn launch_chosen<E>(
     chooses: &dyn Chooses,
     device: &Device,
-    (a, b, c): (Called<&MatrixRef<'_>>, Called<&MatrixRef<'_>>, Called<&mut MatrixMut<'_>>),
-    planes: [Option<&Planes>; 2],
+    matrices: GemmMatrices<'_, MatrixRef<'_>, MatrixRef<'_>, MatrixMut<'_>>,
     operands: &impl OperandsFor<E>,
-) -> Result<Launched> {
-    let size = extents(a, b, (c.0, &*c.1))?;
-    run(Program::Of(chooses), device, (a, b, c), planes, size, operands)
+) -> Result<LaunchReport> {
+    let GemmMatrices { a, b, c, .. } = &matrices;
+    let size = extents(*a, *b, NamedMatrix::new(c.name, &*c.matrix))?;
+    run(ProgramSource::Of(chooses), device, matrices, size, operands)
 }
 
-/// How large matrices of a device are and how they lie: what a product of them is chosen by.
+/// How large A, B and C of a device are and how they lie: what a product of them is chosen by.
 pub(crate) fn shape_on(
     device: &Device,
-    ((a_name, a), (b_name, b), (c_name, c)): (
-        Called<&MatrixRef<'_>>,
-        Called<&MatrixRef<'_>>,
-        Called<&MatrixRef<'_>>,
-    ),
+    matrices: [NamedMatrix<&MatrixRef<'_>>; 3],
     size: (usize, usize, usize),
 ) -> Result<SgemmShape> {
     dispatch!(device, on => {
-        let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, read(on, c, c_name)?);
-        Ok(shape_of((&a, &b, &c), size))
+        let [a, b, c] = matrices.map(|of| read(on, of.matrix, of.name));
+        Ok(shape_of([&a?, &b?, &c?], size))
     })
 }
 
-/// Launches a product; `size` is (m, n, k), `planes` are those of A and of B that have been made.
+/// Launches a product; `size` is (m, n, k).
 pub(super) fn multiply<E, A, B, C>(
-    what: What<'_, SgemmSpec>,
+    what: Callee<'_, SgemmSpec>,
     device: &Device,
-    matrices: (Called<&A>, Called<&B>, Called<&mut C>),
-    planes: [Option<&Planes>; 2],
+    matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
-) -> Result<Launched>
+) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
-    run(Program::from_call(what, device)?, device, matrices, planes, size, operands)
+    run(ProgramSource::from_call(what, device)?, device, matrices, size, operands)
 }
 
-/// The program that takes of these planes those that are for its arithmetic, with these.
-pub fn with_planes(
-    program: Arc<Prepared>,
-    planes: [Option<&Planes>; 2],
-) -> Result<(Arc<Prepared>, [Option<&Planes>; 2])> {
-    if planes.iter().all(Option::is_none) {
-        return Ok((program, planes));
+/// The program that takes of these splits those that are for its arithmetic, with these.
+pub fn with_splits(
+    program: Arc<CachedProgram>,
+    splits: [Option<&SplitBuffers>; 2],
+) -> Result<(Arc<CachedProgram>, [Option<&SplitBuffers>; 2])> {
+    if splits.iter().all(Option::is_none) {
+        return Ok((program, splits));
     }
     let arith = program.spec::<SgemmSpec>().arith;
-    let planes = planes.map(|planes| planes.filter(|planes| planes.are_for(arith)));
-    Ok(match program.given(planes.map(|planes| planes.is_some()))? {
-        Some(given) => (Arc::clone(given), planes),
+    let splits = splits.map(|splits| splits.filter(|splits| splits.are_for(arith)));
+    Ok(match program.given(splits.map(|splits| splits.is_some()))? {
+        Some(given) => (Arc::clone(given), splits),
         None => (program, [None, None]),
     })
 }
 
 /// As [`multiply`], of a program or what chooses it.
 fn run<E, A, B, C>(
-    of: Program<'_>,
+    of: ProgramSource<'_>,
     device: &Device,
-    ((a_name, a), (b_name, b), (c_name, c)): (Called<&A>, Called<&B>, Called<&mut C>),
-    planes: [Option<&Planes>; 2],
+    matrices: GemmMatrices<'_, A, B, C>,
     size: (usize, usize, usize),
     operands: &impl OperandsFor<E>,
-) -> Result<Launched>
+) -> Result<LaunchReport>
 where
     A: Input + ?Sized,
     B: Input + ?Sized,
     C: Output + ?Sized,
 {
     let beside = operands.give_all(of.operands())?;
-    let (m, n, k) = (size.0 as u64, size.1 as u64, size.2 as u64);
+    let GemmMatrices { a: in_a, b: in_b, c: out, splits } = matrices;
+    let m = NamedExtent::new("m", size.0 as u64);
+    let n = NamedExtent::new("n", size.1 as u64);
+    let k = NamedExtent::new("k", size.2 as u64);
     dispatch!(device, on => {
-        let (a, b, c) = (read(on, a, a_name)?, read(on, b, b_name)?, write(on, c, c_name)?);
+        let (a, b) = (read(on, in_a.matrix, in_a.name)?, read(on, in_b.matrix, in_b.name)?);
+        let c = write(on, out.matrix, out.name)?;
         let program = match of {
-            Program::One(program) => program,
-            Program::Of(chooses) => {
-                let problem = problem(shape_of((&a, &b, &c), size), device);
+            ProgramSource::One(program) => program,
+            ProgramSource::Of(chooses) => {
+                let problem = problem(shape_of([&a, &b, &c], size), device);
                 device.programs().get::<SgemmSpec>(chooses.line(&problem)?)?
             }
         };
-        let (program, planes) = with_planes(program, planes)?;
-        let mut read_planes = Vec::new();
-        for planes in planes.into_iter().flatten() {
-            read_planes.push((planes, planes.read(on)?));
+        let (program, splits) = with_splits(program, splits)?;
+        let mut read_splits = Vec::new();
+        for (factor, splits) in splits.into_iter().enumerate() {
+            if let Some(splits) = splits {
+                read_splits.push((factor, splits, splits.read(on)?));
+            }
         }
-        let is_batch = program.program.extents.contains(&Extent::BATCH);
+        let has = |extent| program.program.extents.contains(&extent);
         let products = c.shape.map_or(1, |shape| shape.batch().count);
-        let products = is_batch.then_some(products);
+        let products = has(Extent::BATCH).then_some(products);
         // Nor does what lies beside no product need a shape that fits.
         let fits = !c.is_empty_list();
         let lies = |operand| program.by_column(operand);
-        let in_a = bind(a_name, &a, (("m", m), ("k", k)), lies(Operand::Input(0)), fits)?;
-        let in_b = bind(b_name, &b, (("k", k), ("n", n)), lies(Operand::Input(1)), fits)?;
-        let output = bind(c_name, &c, (("m", m), ("n", n)), lies(Operand::Output(0)), fits)?;
-        let mut inputs = vec![in_a.for_each_of(products)?, in_b.for_each_of(products)?];
-        let distinct = products.map(|products| {
-            [0, 1].map(|nth| if inputs[nth].is_shared() { products.min(1) } else { products })
-        });
+        let a = bind(in_a.name, &a, m, k, lies(Operand::Input(0)), fits)?;
+        let b = bind(in_b.name, &b, k, n, lies(Operand::Input(1)), fits)?;
+        let c = bind(out.name, &c, m, n, lies(Operand::Output(0)), fits)?;
+        let (a, b) = (a.for_each_of(products)?, b.for_each_of(products)?);
+        let are_shared = [a.is_shared(), b.is_shared()];
+        let mut arrays = vec![(Operand::Input(0), a), (Operand::Input(1), b)];
         // They record when they are dropped that they were used: not before the launch.
         let mut used = Vec::with_capacity(beside.arrays.len());
-        for (operand, given) in operands::arrays(&program.operands).zip(beside.arrays) {
-            used.push(resolve(on, given, &operand.name)?);
+        let names = operands::arrays(&program.operands);
+        for ((of, operand), (elements, shape)) in names.zip(beside.arrays) {
+            used.push((of, operand, resolve(on, elements, shape, &of.name)?));
         }
-        for (operand, array) in operands::arrays(&program.operands).zip(&used) {
-            inputs.push(bind_beside(operand, array, (m, n), (products, fits))?);
+        for (of, operand, array) in &used {
+            arrays.push((*operand, bind_beside(of, array, m, n, products, fits)?));
         }
-        // The planes of both stand before the greatest magnitudes of both.
-        for nth in 0..2 {
-            let bound = read_planes.iter().filter_map(|(planes, read)| planes.bind(read, nth));
-            inputs.extend(bound);
+        arrays.push((Operand::Output(0), c.for_each_of(products)?));
+        for (factor, splits, read) in &read_splits {
+            arrays.extend(splits.bind(*factor, read));
         }
-        let extents = &program.program.extents;
-        let mut problem = vec![m, n, k];
-        problem.extend(products.map(|products| products as u64));
-        let distinct = distinct.filter(|_| extents.contains(&Extent::BATCH_A));
-        problem.extend(distinct.into_iter().flatten().map(|count| count as u64));
-        problem.extend(extents.contains(&Extent::SMS).then(|| u64::from(device.target().sms)));
-        problem.extend(beside.numbers.iter().map(|number| u64::from(number.to_bits())));
-        launch(on, &program, &inputs, &[output.for_each_of(products)?], &problem)
+        let mut extents = vec![(Extent::M, m.value), (Extent::N, n.value), (Extent::K, k.value)];
+        extents.extend(products.map(|products| (Extent::BATCH, products as u64)));
+        extents.extend(distinct_matrices(products, are_shared).filter(|(extent, _)| has(*extent)));
+        extents.extend(has(Extent::SMS).then(|| (Extent::SMS, u64::from(device.target().sms))));
+        let numbers = operands::numbers(&program.operands).zip(&beside.numbers);
+        let numbers = numbers.map(|(of, number)| (&*of.name, u64::from(number.to_bits())));
+        let values = program.program.bind(&extents, &numbers.collect::<Vec<_>>())?;
+        launch(on, &program, &values, &arrays)
+    })
+}
+
+/// The numbers of distinct A and of distinct B in a batch: one of a matrix that all products share.
+fn distinct_matrices(
+    products: Option<usize>,
+    are_shared: [bool; 2],
+) -> impl Iterator<Item = (Extent, u64)> {
+    let of = [Extent::BATCH_A, Extent::BATCH_B].into_iter().zip(are_shared);
+    of.filter_map(move |(extent, is_shared)| {
+        let products = products? as u64;
+        Some((extent, if is_shared { products.min(1) } else { products }))
     })
 }

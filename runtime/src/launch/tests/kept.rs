@@ -2,20 +2,20 @@
 
 use super::programs::fold;
 use crate::Device;
-use crate::address::Argument;
+use crate::backend::StepCounters;
 use crate::backend::gpu::GpuAddress;
 use crate::backend::{Backend, Place};
 use crate::device::On;
 use crate::error::{Error, Result};
-use crate::launch::{Bound, launch};
-use crate::launched::Counted;
-use crate::program::Loadable;
+use crate::kernel_arg::KernelArg;
+use crate::launch::{BoundArray, launch};
+use crate::program::CachedKernel;
 use crate::shape::Shape;
-use gemm_dsl::Family;
+use gemm_dsl::Plan;
 use gemm_dsl::ir::program::TempFill;
-use gemm_dsl::ir::{Elem, Extent, Variant, VerifiedProgram};
+use gemm_dsl::ir::{Elem, Extent, Operand, Variant, VerifiedProgram};
 use gemm_dsl::spec::SgemmSpec;
-use gemm_sim::Element;
+use gemm_dsl::target::element::Element;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
@@ -101,10 +101,11 @@ impl Backend for Recorder {
 
     fn launch(
         &self,
-        _: &Loadable,
-        _: ([u32; 3], bool),
-        _: Vec<Argument<'_, GpuAddress, ()>>,
-    ) -> Result<Option<Box<Counted>>> {
+        _: &CachedKernel,
+        _: [u32; 3],
+        _: bool,
+        _: Vec<KernelArg<'_, GpuAddress, ()>>,
+    ) -> Result<Option<Box<StepCounters>>> {
         let number = self.launches.replace(self.launches.get() + 1);
         match number == self.fails {
             true => Err(Error::Internal("as it was told".to_owned())),
@@ -135,11 +136,13 @@ fn a_program_that_stops_halfway_leaves_no_zeros() {
         let backend = Recorder::new(fails);
         let vector = |name, at, len| {
             let address = GpuAddress { at, elem: Elem::F32 };
-            Bound::vector(name, Place::One { address, len }, len)
+            BoundArray::vector(name, Place::One { address, len }, len)
         };
         let on = On { device: &device, backend: &backend };
         let (input, output) = (vector("input", 0x1000, 60), vector("output", 0x100, 1));
-        let outcome = launch(on, &program, &[input], &[output], &[60]);
+        let arrays = [(Operand::Input(0), input), (Operand::Output(0), output)];
+        let values = program.program.bind(&[(Extent::LENGTH, 60)], &[]).expect("a length");
+        let outcome = launch(on, &program, &values, &arrays);
         assert_eq!(outcome.is_ok(), fails == 3, "{fails}");
         assert_eq!(*backend.told.borrow(), expected, "the launch that failed: {fails}");
     }
@@ -152,22 +155,25 @@ const SMS: u64 = 16;
 fn asked(line: &str, [m, n, k]: [usize; 3], alpha: f32) -> [u64; 2] {
     let device = Device::simulator();
     let spec: SgemmSpec = line.parse().expect("a line");
-    let program = device.programs().get_or("test", line, || Ok(spec.program()?));
+    let program = device.programs().get_or("test", line, || Ok(spec.plan()?.program()?));
     let program = program.expect("a sound spec");
     let matrix = |name, at, rows, cols| {
         let place = Place::One { address: GpuAddress { at, elem: Elem::F32 }, len: 1 << 40 };
         let shape = Shape { start: 0, rows, cols, row_stride: cols, col_stride: 1, batch: None };
-        Bound::matrix(name, place, shape)
+        BoundArray::matrix(name, place, shape)
     };
     let (a, b, c) =
         (matrix("a", 1 << 40, m, k), matrix("b", 2 << 50, k, n), matrix("c", 3 << 50, m, n));
-    let mut problem = [m, n, k].map(|extent| extent as u64).to_vec();
+    let [m, n, k] = [m, n, k].map(|extent| extent as u64);
+    let mut extents = vec![(Extent::M, m), (Extent::N, n), (Extent::K, k)];
     if program.program.extents.contains(&Extent::SMS) {
-        problem.push(SMS);
+        extents.push((Extent::SMS, SMS));
     }
-    problem.extend([alpha, 0.5].map(|factor| u64::from(factor.to_bits())));
+    let numbers = [("alpha", alpha), ("beta", 0.5)].map(|(name, of)| (name, of.to_bits().into()));
+    let values = program.program.bind(&extents, &numbers).expect("a problem");
     let backend = Recorder::new(usize::MAX);
-    launch(On { device: &device, backend: &backend }, &program, &[a, b], &[c], &problem)
+    let arrays = [(Operand::Input(0), a), (Operand::Input(1), b), (Operand::Output(0), c)];
+    launch(On { device: &device, backend: &backend }, &program, &values, &arrays)
         .expect("a launch");
     let asked = backend.asked.borrow();
     [asked[&0], asked[&1]]

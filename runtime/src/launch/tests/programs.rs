@@ -42,8 +42,8 @@ fn sums(variant: Variant) -> VerifiedKernel {
 pub(super) fn fold(variants: &[Variant]) -> VerifiedProgram {
     let mut program = Program::default();
     let n = program.extent(Extent::LENGTH);
-    let input = program.input("input", Elem::F32, [n.clone()]);
-    let output = program.output("output", Elem::F32, [1u64.into()]);
+    let (_, input) = program.input(Operand::Input(0), "input", Elem::F32, [n.clone()]);
+    let (_, output) = program.output(Operand::Output(0), "output", Elem::F32, [1u64.into()]);
     let choose: Vec<_> = variants.iter().map(|v| program.kernel(sums(*v))).collect();
     let [first, second] = [4u64, 16].map(|per| n.clone().div_ceil(per));
     let partials = program.temp("partials", Elem::F32, [first.clone()]);
@@ -106,11 +106,9 @@ pub(super) fn once(kernel: VerifiedKernel) -> VerifiedProgram {
     let ranks: Vec<usize> =
         kernel.contract().arrays().map(ir::contract::ArrayParameter::rank).collect();
     let dims = |rank| vec![m.clone(); rank];
-    program.input("input", Elem::F32, dims(ranks[0]));
-    program.output("output", Elem::F32, dims(ranks[1]));
     let bind = vec![
-        (Operand::Input(0), ir::program::Slot::Input(0)),
-        (Operand::Output(0), ir::program::Slot::Output(0)),
+        program.input(Operand::Input(0), "input", Elem::F32, dims(ranks[0])),
+        program.output(Operand::Output(0), "output", Elem::F32, dims(ranks[1])),
     ];
     let choose = vec![program.kernel(kernel)];
     let extents = vec![(Extent::M, m)];

@@ -1,10 +1,10 @@
 use super::{Candidate, Places, files_beside};
-use crate::library::wanted::{NVRTC, Place, Wanted};
+use crate::library::spec::{LibrarySpec, NVRTC, SearchPlace};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// No place at all.
-fn nowhere(wanted: &'static Wanted) -> Places {
+fn nowhere(wanted: &'static LibrarySpec) -> Places {
     let (names, toolkits) = (Vec::new(), Vec::new());
     Places { wanted, explicit: None, names, toolkits, virtual_env: None, python: None }
 }
@@ -108,12 +108,12 @@ fn a_missing_interpreter_is_no_error() {
 }
 
 /// A library whose wheels come before toolkits.
-static NCCL: Wanted = Wanted {
+static NCCL: LibrarySpec = LibrarySpec {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
     names: &["libnccl.so.2", "libnccl.so"],
     is_file: |name| name == "libnccl.so" || name.starts_with("libnccl.so."),
-    order: [Place::Loader, Place::Wheels, Place::Toolkits],
+    order: [SearchPlace::Loader, SearchPlace::Wheels, SearchPlace::Toolkits],
 };
 
 /// As NVRTC, but wheels come before toolkits, and plugins are not the library.

@@ -321,7 +321,7 @@ fn arrays_belong_to_the_device() {
     let (mut to, mut far) = (device.alloc(1).expect("room"), other.alloc(1).expect("room"));
     let foreign = |outcome: Result<_, Error>, name: &str| match outcome {
         Err(Error::WrongDevice { argument, .. }) => assert_eq!(argument, name),
-        other => panic!("another device: {:?}", other.map(|_: gemm_runtime::Launched| ())),
+        other => panic!("another device: {:?}", other.map(|_: gemm_runtime::LaunchReport| ())),
     };
     foreign(kernel.launch(&device, (&here, &there), &mut to), "y");
     foreign(kernel.launch(&device, (&here, &here), &mut far), "output");

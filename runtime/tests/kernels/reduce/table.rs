@@ -2,7 +2,8 @@
 
 use super::{device, small, spec};
 use gemm_runtime::{
-    Buffer, Device, Error, Launched, MatrixRef, ReduceKernel, ReduceTable, Segments, reduce_table,
+    Buffer, Device, Error, LaunchReport, MatrixRef, ReduceKernel, ReduceTable, Segments,
+    reduce_table,
 };
 
 const ROWS: ReduceTable = reduce_table! {
@@ -45,7 +46,7 @@ fn bits(device: &Device, results: &Buffer) -> Vec<u32> {
     device.download(results).expect("ours").into_iter().map(f32::to_bits).collect()
 }
 
-type Outcome = Result<Launched, Error>;
+type Outcome = Result<LaunchReport, Error>;
 
 /// What a table gives, and what the line by itself gives that `row` is the number of; both between poison.
 fn same(

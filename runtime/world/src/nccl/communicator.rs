@@ -305,3 +305,22 @@ impl Drop for Communicator {
         }
     }
 }
+
+/// Aborts the communicators of several ranks of this process at once; one after the other may wait for ever for those that
+/// are still to come (NVIDIA/nccl#1013). The threads that have begun something with them must not have ended.
+///
+/// It waits for NCCL's own threads, which end soon after. Its kernels end at some time.
+///
+/// # Errors
+/// The first [`WorldError::Nccl`](crate::WorldError::Nccl); all communicators are gone all the same.
+pub fn abort_all(mut communicators: Vec<Communicator>) -> NcclResult<()> {
+    let mut outcome = Ok(());
+    while let Some(first) = communicators.first() {
+        let library = Arc::clone(first.library());
+        let of_it = |communicator: &mut Communicator| Arc::ptr_eq(communicator.library(), &library);
+        let mut group: Vec<_> = communicators.extract_if(.., of_it).collect();
+        let handles: Vec<_> = group.iter_mut().map(Communicator::take).collect();
+        outcome = outcome.and(abort_in_one_group(&library, &handles));
+    }
+    outcome
+}

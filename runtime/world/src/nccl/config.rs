@@ -3,6 +3,9 @@
 use std::ffi::{c_char, c_int, c_uint};
 use std::ptr;
 
+/// The oldest version that is taken, as NCCL numbers them: the first that aborts communicators in one group.
+pub const OLDEST: u32 = 22_200;
+
 /// `NCCL_CONFIG_UNDEF_INT`: NCCL chooses.
 const UNDEFINED: c_int = c_int::MIN;
 
@@ -31,7 +34,7 @@ impl Config {
         Self {
             size: size_of::<Self>(),
             magic: 0xcafe_beef,
-            version: super::OLDEST,
+            version: OLDEST,
             blocking: 0,
             cga_cluster_size: UNDEFINED,
             min_ctas: UNDEFINED,

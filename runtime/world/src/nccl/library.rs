@@ -1,9 +1,10 @@
 //! The library, loaded once per process.
 
 use super::NcclResult;
+use super::config::OLDEST;
 use super::functions::{Code, Functions, IN_PROGRESS, SUCCESS, UniqueId};
 use crate::WorldError;
-use gemm_runtime::internal::{Candidate, Place, Places, Wanted, find_at, open, symbol};
+use gemm_runtime::internal::{Candidate, LibrarySpec, Places, SearchPlace, find_at, open, symbol};
 use std::ffi::{c_char, c_int};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -12,21 +13,18 @@ use std::sync::{Arc, OnceLock};
 
 /// What carries data between GPUs, in the wheels `nvidia-nccl-*` before toolkits, which rarely hold it. A wheel has
 /// nothing but `libnccl.so.2`; the name without a number comes with packages for development.
-static NCCL: Wanted = Wanted {
+static NCCL: LibrarySpec = LibrarySpec {
     name: "NCCL",
     variable: "GEMM_NCCL_PATH",
     names: &["libnccl.so.2", "libnccl.so"],
     is_file: is_nccl,
-    order: [Place::Loader, Place::Wheels, Place::Toolkits],
+    order: [SearchPlace::Loader, SearchPlace::Wheels, SearchPlace::Toolkits],
 };
 
 /// Whether a file is named as NCCL is: not one of its plugins, such as `libnccl-net.so`.
 fn is_nccl(name: &str) -> bool {
     name == "libnccl.so" || name.starts_with("libnccl.so.")
 }
-
-/// The oldest version that is taken, as NCCL numbers them: the first that aborts communicators in one group.
-pub const OLDEST: u32 = 22_200;
 
 /// NCCL. It is never unloaded, since it has threads of its own.
 pub struct Library {

@@ -1,42 +1,12 @@
 //! Schedules for products whose matrices are dealt out in some way.
 
-use super::Block;
-use super::check::{ScheduleFault, extents};
-use super::distribution::{Deal, Distribution};
+use super::check::extents;
+use super::distribution::Deal;
 use super::roles::{Roles, find};
-use super::schedule::{Distributions, Exchange, Factor, Move, Place, Schedule, Size, Step};
+use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use std::fmt;
+use super::{Block, Distribution, Factor, ScheduleFault, Strategy, VerifiedSchedule};
 use std::ops::Range;
-
-/// How a rank comes by what it needs of others.
-///
-/// Where ranks lack something of A and of B, B is gathered first, and A comes in parts; otherwise the one does of which
-/// something is missing. Parts are cut along the rows of A, or along the columns of B, and have all terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Strategy {
-    /// It gathers all of it, and then multiplies, at once.
-    Sequential,
-    /// It gathers all of it, and multiplies while it comes: first what it has with all terms, then the rest in so many parts, at
-    /// least 1, which begin behind what it has and go round.
-    Gather {
-        /// How many. There are fewer where there is less than that.
-        parts: usize,
-    },
-    /// It has room for two parts alone, one of which comes while the other is multiplied: each is what one other rank has, where
-    /// that has all terms, and the memory of the one before the last.
-    Rotate,
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sequential => f.write_str("sequential"),
-            Self::Gather { parts } => write!(f, "gather in {parts}"),
-            Self::Rotate => f.write_str("rotate"),
-        }
-    }
-}
 
 /// Rows and columns of the largest tiles in use. Parts that have more than a few of them are cut at their multiples, so that no
 /// tile is cut in two.
@@ -62,7 +32,23 @@ struct Source {
     cuts: Vec<usize>,
 }
 
-pub(super) fn schedule(
+impl Schedule {
+    /// The schedule of a product for so many ranks.
+    ///
+    /// # Errors
+    /// [`ScheduleFault::Distribution`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
+    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Strategy::Gather`] in 0.
+    #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
+    pub fn new(
+        distributions: Distributions,
+        ranks: usize,
+        strategy: Strategy,
+    ) -> Result<VerifiedSchedule, ScheduleFault> {
+        schedule(distributions, ranks, strategy)?.verify()
+    }
+}
+
+fn schedule(
     distributions: Distributions,
     ranks: usize,
     strategy: Strategy,
@@ -105,54 +91,52 @@ pub(super) fn schedule(
     let (own, parts): (Vec<Range<usize>>, Vec<Vec<SchedulePart>>) =
         (0..ranks).map(|rank| source.parts(rank)).unzip();
     let rounds = parts.iter().map(Vec::len).max().unwrap_or(0);
-    // The n-th parts of all ranks travel together.
-    let in_parts: Vec<Option<usize>> = (0..rounds)
-        .map(|round| {
-            let mut moves = Vec::new();
-            for (rank, parts) in parts.iter().enumerate() {
-                work(1);
-                let Some(SchedulePart { place, outer }) = parts.get(round) else { continue };
-                for outer in outer {
-                    bring(
-                        &source.deal,
-                        rank,
-                        &factor.block(outer.clone(), 0..size.k),
-                        *place,
-                        &mut moves,
-                    );
-                }
-            }
-            exchange(factor, moves)
-        })
-        .collect();
+    let in_parts = (0..rounds).map(|round| exchange(factor, source.moves(&parts, round)));
+    let in_parts = in_parts.collect();
     let roles = Roles::new(&exchanges, ranks)?;
-    let steps = |rank: usize| {
-        let roles = roles.rank(rank);
+    let built = RankParts { source, others, own, parts, first, in_parts, roles };
+    let steps = (0..ranks).map(|rank| built.steps(rank)).collect();
+    Ok(Schedule { size, distributions, exchanges, steps })
+}
+
+/// What ranks multiply, and the exchanges that bring it.
+struct RankParts {
+    source: Source,
+    /// Where each rank finds the matrix that is there before.
+    others: Vec<Place>,
+    /// What each rank has itself of the matrix that comes in parts.
+    own: Vec<Range<usize>>,
+    parts: Vec<Vec<SchedulePart>>,
+    /// The exchange that brings the matrix that is there before.
+    first: Option<usize>,
+    /// The exchange of each round of parts.
+    in_parts: Vec<Option<usize>>,
+    roles: Roles,
+}
+
+impl RankParts {
+    fn steps(&self, rank: usize) -> Vec<Step> {
+        let Self { own, parts, first, in_parts, .. } = self;
+        let roles = self.roles.rank(rank);
         let role = |exchange: Option<usize>| exchange.and_then(|exchange| find(roles, exchange));
         let begin = |exchange| role(exchange).map(|role| Step::Begin(roles[role].exchange));
         let wait = |exchange| {
             let gets = role(exchange).filter(|role| roles[*role].gets());
             gets.map(|role| Step::Wait(roles[role].exchange))
         };
-        let shard = source.c.shard(rank);
-        let multiply = |outer: &Range<usize>, place| {
-            let (of, from) = match factor {
-                Factor::A => (Block::new(outer.clone(), shard.cols.clone()), [place, others[rank]]),
-                Factor::B => (Block::new(shard.rows.clone(), outer.clone()), [others[rank], place]),
-            };
-            (!of.is_empty()).then_some(Step::Multiply { block: of, a: from[0], b: from[1] })
-        };
+        let shard = self.source.c.shard(rank);
+        let multiply = |outer: &Range<usize>, place| self.multiply(rank, &shard, outer, place);
         let mut steps = Vec::with_capacity(roles.len() + 2 * parts[rank].len() + 2);
-        steps.extend(begin(first));
+        steps.extend(begin(*first));
         // How many exchanges are under way before the part that is multiplied.
-        let ahead = match strategy {
-            Strategy::Sequential | Strategy::Gather { .. } => rounds,
-            Strategy::Rotate => rounds.min(2),
+        let ahead = match self.source.strategy {
+            Strategy::Sequential | Strategy::Gather { .. } => in_parts.len(),
+            Strategy::Rotate => in_parts.len().min(2),
         };
         steps.extend(in_parts[..ahead].iter().filter_map(|exchange| begin(*exchange)));
-        steps.extend(wait(first));
+        steps.extend(wait(*first));
         steps.extend(multiply(&own[rank], Place::Shard));
-        for round in 0..rounds {
+        for round in 0..in_parts.len() {
             work(1);
             if let Some(SchedulePart { place, outer }) = parts[rank].get(round) {
                 steps.extend(wait(in_parts[round]));
@@ -162,9 +146,23 @@ pub(super) fn schedule(
             steps.extend(in_parts.get(round + ahead).and_then(|exchange| begin(*exchange)));
         }
         steps
-    };
-    let steps = (0..ranks).map(steps).collect();
-    Ok(Schedule { size, distributions, exchanges, steps })
+    }
+
+    /// The product of these rows or columns of C, of which a rank has a shard; none of nothing.
+    fn multiply(
+        &self,
+        rank: usize,
+        shard: &Block,
+        outer: &Range<usize>,
+        place: Place,
+    ) -> Option<Step> {
+        let other = self.others[rank];
+        let (block, a, b) = match self.source.factor {
+            Factor::A => (Block::new(outer.clone(), shard.cols.clone()), place, other),
+            Factor::B => (Block::new(shard.rows.clone(), outer.clone()), other, place),
+        };
+        (!block.is_empty()).then_some(Step::Multiply { block, a, b })
+    }
 }
 
 /// The moves that bring a block to a rank, each element once: from its own shard what that has, the rest from the ranks behind
@@ -181,6 +179,20 @@ fn bring(deal: &Deal, to: usize, needed: &Block, into: Place, moves: &mut Vec<Mo
 }
 
 impl Source {
+    /// The moves of a round: the parts of that number of all ranks travel together.
+    fn moves(&self, parts: &[Vec<SchedulePart>], round: usize) -> Vec<Move> {
+        let mut moves = Vec::new();
+        for (rank, parts) in parts.iter().enumerate() {
+            work(1);
+            let Some(SchedulePart { place, outer }) = parts.get(round) else { continue };
+            for outer in outer {
+                let block = self.factor.block(outer.clone(), 0..self.size.k);
+                bring(&self.deal, rank, &block, *place, &mut moves);
+            }
+        }
+        moves
+    }
+
     /// What a rank has itself of what it multiplies, and in which parts the rest comes.
     fn parts(&self, rank: usize) -> (Range<usize>, Vec<SchedulePart>) {
         let Self { size, factor, strategy, .. } = self;

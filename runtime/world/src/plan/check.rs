@@ -8,15 +8,12 @@
 //! All of it takes about as many steps as there are moves and steps, times their logarithm.
 
 mod arrived;
-mod fault;
-
-pub use fault::ScheduleFault;
 
 use super::block::overlap;
 use super::roles::{Role, Roles, by_slot, find, staging};
-use super::schedule::{Distributions, Exchange, Factor, Move, Place, Schedule, Size, Step};
+use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use super::{Block, Distribution, Shards, VerifiedSchedule};
+use super::{Block, Distribution, Factor, ScheduleFault, Shards, VerifiedSchedule};
 use arrived::Arrived;
 use std::collections::BTreeMap;
 
@@ -42,24 +39,30 @@ pub(super) fn extents(distributions: &Distributions, size: Size) -> Result<(), S
     Ok(())
 }
 
-pub(super) fn verify(schedule: Schedule) -> Result<VerifiedSchedule, ScheduleFault> {
-    let Distributions { a, b, c } = &schedule.distributions;
-    extents(&schedule.distributions, schedule.size)?;
-    let of = |matrix, distribution: &Distribution| {
-        let shards = distribution.shards(schedule.ranks());
-        shards.map_err(|error| ScheduleFault::Distribution { matrix, error })
-    };
-    let shards = Shards { a: of("A", a)?, b: of("B", b)?, c: of("C", c)? };
-    let roles = Roles::new(&schedule.exchanges, schedule.ranks())?;
-    for (exchange, Exchange { factor, moves }) in schedule.exchanges.iter().enumerate() {
-        work(moves.len());
-        moves.iter().try_for_each(|of| one_move(&schedule, &shards, exchange, *factor, of))?;
+impl Schedule {
+    /// Checks that it computes the product, whatever order things happen in.
+    ///
+    /// # Errors
+    /// The first fault that is found.
+    pub fn verify(self) -> Result<VerifiedSchedule, ScheduleFault> {
+        let Distributions { a, b, c } = &self.distributions;
+        extents(&self.distributions, self.size)?;
+        let of = |matrix, distribution: &Distribution| {
+            let shards = distribution.shards(self.ranks());
+            shards.map_err(|error| ScheduleFault::Distribution { matrix, error })
+        };
+        let shards = Shards { a: of("A", a)?, b: of("B", b)?, c: of("C", c)? };
+        let roles = Roles::new(&self.exchanges, self.ranks())?;
+        for (exchange, Exchange { factor, moves }) in self.exchanges.iter().enumerate() {
+            work(moves.len());
+            moves.iter().try_for_each(|of| one_move(&self, &shards, exchange, *factor, of))?;
+        }
+        for rank in 0..self.ranks() {
+            of_rank(&self, &shards, &roles, rank)?;
+        }
+        let staging = staging(&self, &roles, &shards.c);
+        Ok(VerifiedSchedule { shards, staging, roles, schedule: self })
     }
-    for rank in 0..schedule.ranks() {
-        of_rank(&schedule, &shards, &roles, rank)?;
-    }
-    let staging = staging(&schedule, &roles, &shards.c);
-    Ok(VerifiedSchedule { shards, staging, roles, schedule })
 }
 
 fn one_move(

@@ -1,10 +1,8 @@
 //! Which way is the fastest.
 
-use super::build::Strategy;
-use super::check::ScheduleFault;
 use super::estimate::{Bytes, Estimate, Seconds};
-use super::schedule::{Distributions, Factor, Schedule, Size};
-use super::{Machine, VerifiedSchedule};
+use super::schedule::{Distributions, Schedule, Size};
+use super::{Factor, Machine, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 

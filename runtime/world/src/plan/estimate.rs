@@ -4,10 +4,11 @@ mod time;
 mod traffic;
 
 use super::{Machine, StagingBuffer, VerifiedSchedule};
+use gemm_dsl::spec::GemmTypes;
 use std::fmt;
 
 /// Bytes of an element: schedules are of matrices of `f32`.
-pub(super) const ELEMENT: u64 = 4;
+pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 
 /// What a schedule costs on a [`Machine`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
 /// measured on four H200 at 8192 and above.

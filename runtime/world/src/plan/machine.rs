@@ -5,6 +5,7 @@ mod rates;
 pub use rates::{Rate, Splits};
 
 use gemm_dsl::spec::GemmLayout;
+use gemm_perf::H200 as DEVICE;
 
 /// GPUs and what connects them, as far as it is known how long a schedule takes on them.
 ///
@@ -152,8 +153,8 @@ impl Hosts {
 /// cuBLAS in `f32` (TF32 off) on an H200: products of 8192 x 2048 x 8192, 16384 x 4096 x 16384 and 32768 x 8192 x 32768 took
 /// 5.34, 42.7 and 339 ms. With tiles of 128 x 256 these are 4, 16 and 63 waves, each as fast as 53.1 TFLOP/s, but for 0.8 % of
 /// the last one. What smaller tiles reach is that of the fastest product with each at 1024 in `tests/data/profiler/times.csv`, less
-/// than it would be with more terms: they are for parts that do not fill a wave of large ones. A launch is the 3.2 us of
-/// `predict::devices`, and memory has the share of its 4.8 TB/s that copies reach.
+/// than it would be with more terms: they are for parts that do not fill a wave of large ones. Multiprocessors,
+/// launches and memory are those of the model of time.
 const H200: Gpu = Gpu {
     flops: 53.1e12,
     tiles: &[
@@ -163,9 +164,9 @@ const H200: Gpu = Gpu {
         Tile { rows: 64, cols: 64, reached: 0.84 },
         Tile { rows: 32, cols: 64, reached: 0.77 },
     ],
-    multiprocessors: 132,
-    launch: 3.2e-6,
-    memory: 4.46e12,
+    multiprocessors: DEVICE.sms as usize,
+    launch: DEVICE.times.launch / 1e6,
+    memory: DEVICE.peak.memory * DEVICE.times.reached.memory,
     planes: Splits { bytes: 0.0, once: false },
     rates: rates::H200,
 };

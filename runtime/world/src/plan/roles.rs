@@ -1,9 +1,8 @@
 //! Who takes part in which exchanges, and what they bring.
 
-use super::Block;
-use super::check::ScheduleFault;
-use super::schedule::{Exchange, Factor, Move, Place, Schedule, StagingBuffer};
+use super::schedule::{Exchange, Move, Place, Schedule, StagingBuffer};
 use super::work::work;
+use super::{Block, Factor, ScheduleFault};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! What ranks do for a product, as data.
 //!
-//! Whoever carries out a schedule may take it that it is a [`VerifiedSchedule`], and keeps to this:
+//! Whoever carries out a schedule may take it that it is a [`VerifiedSchedule`](super::VerifiedSchedule), and keeps to this:
 //!
 //! * The steps of a rank are begun in their order. None but [`Step::Wait`] waits for anything: products run one after the
 //!   other, and exchanges beside them.
@@ -13,12 +13,8 @@
 //! Shards of A and B are never written, a place where things are gathered is written once, and so is C: nothing else has to be
 //! waited for.
 
-use super::build::{self, Strategy};
-use super::check::{self, ScheduleFault};
-use super::{Block, Distribution, VerifiedSchedule};
-use gemm_dsl::spec;
+use super::{Block, Distribution, Factor};
 use std::fmt;
-use std::ops::Range;
 
 /// The extents of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,15 +25,6 @@ pub struct Size {
     pub n: usize,
     /// Terms of each sum: columns of A, rows of B.
     pub k: usize,
-}
-
-/// A matrix that is multiplied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Factor {
-    /// The left one.
-    A,
-    /// The right one.
-    B,
 }
 
 /// How the matrices of a product are dealt out.
@@ -146,59 +133,11 @@ pub struct Schedule {
     pub steps: Vec<Vec<Step>>,
 }
 
-impl Factor {
-    /// Both of them, in order.
-    pub const ALL: [Self; 2] = [Self::A, Self::B];
-
-    /// What of a block becomes rows or columns of C.
-    pub(super) fn outer(self, block: &Block) -> &Range<usize> {
-        match self {
-            Self::A => &block.rows,
-            Self::B => &block.cols,
-        }
-    }
-
-    /// The terms of a block.
-    pub(super) fn terms(self, block: &Block) -> &Range<usize> {
-        match self {
-            Self::A => &block.cols,
-            Self::B => &block.rows,
-        }
-    }
-
-    /// The block of these rows or columns of C, and these terms.
-    pub(super) fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block {
-        match self {
-            Self::A => Block::new(outer, terms),
-            Self::B => Block::new(terms, outer),
-        }
-    }
-}
-
 impl Exchange {
     /// What a slot of a rank holds after this exchange: the smallest block that has all that is brought there, row by row.
     pub fn held(&self, rank: usize, into: Place) -> Block {
         let brought = self.moves.iter().filter(|of| of.to == rank && of.into == into);
         brought.fold(Block::new(0..0, 0..0), |all, of| all.with(&of.block))
-    }
-}
-
-impl Factor {
-    /// Whether the transpose of it is stored, as a kernel's `layout` says.
-    pub fn is_transposed(self, distribution: spec::GemmLayout) -> bool {
-        match self {
-            Self::A => distribution.transposes_a(),
-            Self::B => distribution.transposes_b(),
-        }
-    }
-}
-
-impl fmt::Display for Factor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::A => "A",
-            Self::B => "B",
-        })
     }
 }
 
@@ -223,31 +162,9 @@ impl Size {
 }
 
 impl Schedule {
-    /// The schedule of a product for so many ranks.
-    ///
-    /// # Errors
-    /// [`ScheduleFault::Distribution`], [`ScheduleFault::Extents`] and [`ScheduleFault::TooLarge`] where the layouts are not for these
-    /// ranks, or not for one product; [`ScheduleFault::NoParts`] for [`Strategy::Gather`] in 0.
-    #[allow(clippy::new_ret_no_self, reason = "nobody carries out what has not been verified")]
-    pub fn new(
-        distributions: Distributions,
-        ranks: usize,
-        strategy: Strategy,
-    ) -> Result<VerifiedSchedule, ScheduleFault> {
-        build::schedule(distributions, ranks, strategy)?.verify()
-    }
-
     /// How many ranks there are.
     pub fn ranks(&self) -> usize {
         self.steps.len()
-    }
-
-    /// Checks that it computes the product, whatever order things happen in.
-    ///
-    /// # Errors
-    /// The first fault that is found.
-    pub fn verify(self) -> Result<VerifiedSchedule, ScheduleFault> {
-        check::verify(self)
     }
 }
 

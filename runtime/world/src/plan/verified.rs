@@ -1,8 +1,8 @@
 //! A schedule that may be carried out.
 
-use super::Block;
 use super::roles::Roles;
-use super::schedule::{Factor, Schedule, StagingBuffer};
+use super::schedule::{Schedule, StagingBuffer};
+use super::{Block, Factor};
 use std::ops::Deref;
 
 /// A schedule that computes its product, with what was found when it was checked.

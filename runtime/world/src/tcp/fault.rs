@@ -1,8 +1,6 @@
 //! Why there is no world, as all ranks are told it.
 
-use super::hello::Hello;
 use crate::codec::{Decoder, put_bytes, put_number};
-use crate::error::{LossReason, WorldError};
 
 /// What the number of ranks is compared under.
 pub(super) const RANKS: &str = "the number of ranks";
@@ -24,31 +22,6 @@ pub(super) enum RendezvousFault {
 }
 
 impl RendezvousFault {
-    /// As the error of a rank.
-    pub(super) fn error(self, address: &str, hello: &Hello) -> WorldError {
-        match self {
-            Self::Mismatch { what, rank, has, other, others } => {
-                let remedy = match what.as_str() {
-                    RANKS => "Start all of them with the same WORLD_SIZE, and only once",
-                    what => hello.remedy(what),
-                };
-                WorldError::Mismatch { what, rank, has, other, others, remedy }
-            }
-            Self::Shared { what, value, rank, other } => {
-                let remedy = hello.remedy(&what);
-                WorldError::Shared { what, value, rank, other, remedy }
-            }
-            Self::Failed { rank, text } => WorldError::RankLost {
-                rank,
-                doing: "meeting the others".to_owned(),
-                why: LossReason::Failed(text),
-            },
-            Self::Rendezvous { reason } => {
-                WorldError::Rendezvous { address: address.to_owned(), reason }
-            }
-        }
-    }
-
     pub(super) fn put(&self, to: &mut Vec<u8>) {
         let text = |to: &mut Vec<u8>, text: &str| put_bytes(to, cut(text).as_bytes());
         match self {

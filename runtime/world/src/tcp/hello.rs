@@ -1,10 +1,10 @@
 //! What a rank says of itself when it comes, and how that is compared.
 
 use super::envelope::{ENVELOPE, PROTOCOL, Speaker};
-use super::fault::RendezvousFault;
+use super::fault::{RANKS, RendezvousFault};
 use super::job::Job;
-use crate::WorldError;
 use crate::codec::{Decoder, put_bytes, put_list, put_number};
+use crate::error::{LossReason, WorldError};
 use std::collections::HashMap;
 use std::io;
 
@@ -83,6 +83,33 @@ impl Hello {
             Some(Rule::Same(remedy) | Rule::Distinct(remedy)) => remedy,
             Some(Rule::Noted) | None => {
                 "All ranks have to be started alike, by the same build of the same program"
+            }
+        }
+    }
+}
+
+impl RendezvousFault {
+    /// As the error of a rank.
+    pub(super) fn error(self, address: &str, hello: &Hello) -> WorldError {
+        match self {
+            Self::Mismatch { what, rank, has, other, others } => {
+                let remedy = match what.as_str() {
+                    RANKS => "Start all of them with the same WORLD_SIZE, and only once",
+                    what => hello.remedy(what),
+                };
+                WorldError::Mismatch { what, rank, has, other, others, remedy }
+            }
+            Self::Shared { what, value, rank, other } => {
+                let remedy = hello.remedy(&what);
+                WorldError::Shared { what, value, rank, other, remedy }
+            }
+            Self::Failed { rank, text } => WorldError::RankLost {
+                rank,
+                doing: "meeting the others".to_owned(),
+                why: LossReason::Failed(text),
+            },
+            Self::Rendezvous { reason } => {
+                WorldError::Rendezvous { address: address.to_owned(), reason }
             }
         }
     }

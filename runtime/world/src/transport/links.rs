@@ -2,8 +2,8 @@
 
 use super::peers::Peers;
 use crate::channel::Channel;
+use crate::collective::CollectiveContext;
 use crate::error::impossible;
-use crate::rank::CollectiveContext;
 use crate::tcp::{Fact, Hello};
 use crate::{Error, Result};
 use crate::{Machine, WorldError};

@@ -2,10 +2,10 @@
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
-use crate::rank::CollectiveContext;
+use crate::collective::CollectiveContext;
 use crate::{Error, Result};
+use gemm_dsl::target::element::{Element, from_bytes, to_bytes};
 use gemm_runtime::internal::{Area, Areas, Backend};
-use gemm_sim::{Element, from_bytes, to_bytes};
 use std::collections::HashMap;
 use std::marker::PhantomData;
 
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::staging::area;
     use crate::{Block, Factor, Rank, World};
-    use gemm_runtime::internal::Keeps;
+    use gemm_runtime::internal::Backend;
     use gemm_runtime::internal::On;
     use gemm_runtime::{Buffer, Device};
 
@@ -91,11 +91,7 @@ mod tests {
     }
 
     impl TransportWork for Received<'_> {
-        fn run<B: Keeps + Areas>(
-            self,
-            on: On<'_, B>,
-            transport: &mut dyn Transport<B>,
-        ) -> Result<()> {
+        fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()> {
             let block = Block::new(0..1, 0..4);
             let transfers =
                 vec![Transfer::Receive { from: 0, to: area(self.buffer, &block)?, block }];

@@ -4,10 +4,10 @@
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
 use crate::WorldError;
 use crate::channel::{Channel, held};
+use crate::collective::CollectiveContext;
 use crate::error::failed;
 use crate::error::impossible;
 use crate::nccl::{Communicator, Library, NcclTransfer, abort_all};
-use crate::rank::CollectiveContext;
 use crate::{Error, Result};
 use cudarc::driver::{CudaEvent, CudaStream};
 use gemm_runtime::Device;

@@ -2,8 +2,8 @@
 //! it. Who needs a block fetches it from where its rank has it.
 
 use super::{ExchangeStart, OwnBlock, Transfer, Transport};
+use crate::collective::{CollectiveContext, Signal};
 use crate::error::failed;
-use crate::rank::{CollectiveContext, Signal};
 use crate::staging::{area_of, part};
 use crate::{Block, Factor};
 use crate::{Error, Result};

@@ -57,7 +57,7 @@ pub fn codes() -> Result<(), Failed> {
             stand.set(function, wrong.into())?;
             let outcome = whole(&library);
             let is_said = matches!(&outcome, Err(WorldError::Nccl { code, text, .. })
-                if *code == wrong && text.contains("its last error was: fake.rs: what was wrong last"));
+                if *code == wrong && text.contains("its last error was: fake: what was wrong last"));
             ensure(is_said, || format!("{function}, {wrong}: {outcome:?}"))?;
             // A group that cannot be begun or ended, and what NCCL keeps, is not given back.
             if !function.starts_with("ncclGroup") && function != "ncclCommDestroy" {
@@ -157,7 +157,7 @@ pub fn strange() -> Result<(), Failed> {
 
 pub fn texts() -> Result<(), Failed> {
     let none = "NCCL has no text for this code";
-    let last = "unknown result code; its last error was: fake.rs: what was wrong last";
+    let last = "unknown result code; its last error was: fake: what was wrong last";
     for (texts, expected) in [(0, last), (1, "unknown result code"), (2, none), (3, none)] {
         let stand = Stub::new()?;
         let library = stand.nccl()?;

@@ -3,6 +3,7 @@
 
 // What the library is made of; here only for the formatter.
 #[cfg(any())]
+#[path = "fake/lib.rs"]
 mod fake;
 mod faults;
 mod invalid_use;

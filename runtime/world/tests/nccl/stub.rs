@@ -31,7 +31,7 @@ pub fn bytes() -> Result<&'static [u8], Failed> {
     let made = || -> Result<Vec<u8>, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let path = dir.path().join("libnccl.so.2");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nccl/fake.rs");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nccl/fake/lib.rs");
         let flags = ["--edition=2024", "--crate-type=cdylib", "-Dwarnings", "-Anon-snake-case"];
         let codegen = ["-Copt-level=1", "-Cpanic=abort", "-Cstrip=debuginfo"];
         let output = rustc().args(flags).args(codegen).arg("-o").arg(&path).arg(source).output();
@@ -50,7 +50,7 @@ pub struct Stub {
     library: libloading::Library,
 }
 
-#[allow(unsafe_code, reason = "calls of the library, whose types are in fake.rs")]
+#[allow(unsafe_code, reason = "calls of the library, whose types are in fake/lib.rs")]
 impl Stub {
     pub fn new() -> Result<Self, Failed> {
         let dir = tempfile::tempdir()?;

@@ -1,7 +1,8 @@
 //! Logarithms of sums of exponentials.
 
 use super::exact::{Twice, around, gamma, unit};
-use super::{Depth, Folded, Number};
+use super::{Folded, Number};
+use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 
 /// How far the exponential of the kernel is off, relative to it: at 0, and more for each unit below.

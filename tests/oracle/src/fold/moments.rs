@@ -1,7 +1,8 @@
 //! Mean and variance.
 
+use super::Folded;
 use super::exact::{Twice, around, gamma, greatest, least, unit};
-use super::{Depth, Folded};
+use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 
 /// Mean and variance of floats.

@@ -1,7 +1,8 @@
 //! Folds of one value, and places.
 
 use super::exact::{Twice, around, gamma, greatest, least, unit};
-use super::{Depth, Folded, Kind, Number};
+use super::{Folded, Kind, Number};
+use crate::depth::Depth;
 use gemm_dsl::ir::Elem;
 
 /// A sum of floats.

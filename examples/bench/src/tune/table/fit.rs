@@ -5,8 +5,8 @@ use super::lines::class;
 use super::samples::FitSamples;
 use super::tree::{Tree, TreeLimits, grow};
 use crate::grid::report::geometric_mean;
-use crate::grid::shapes::GemmShape;
-use gemm_dsl::SpecErrors;
+use crate::shapes::GemmShape;
+use crate::table_source::read;
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables;
 use gemm_dsl::tables::{KernelTable, SgemmProblem};
@@ -167,12 +167,6 @@ fn wrapped(text: &str, between: &str, begin: &str) -> String {
     all + &format!("{begin}{line}\n")
 }
 
-/// The rows of a source that has one `sgemm_table!`, or that is nothing but rows.
-pub fn rows_of(source: &str) -> &str {
-    let Some((_, inside)) = source.split_once("sgemm_table! {") else { return source };
-    inside.rsplit_once('}').map_or(inside, |(rows, _)| rows)
-}
-
 /// How a table compares with something at some shapes: the geometric mean of ratios of times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -197,14 +191,6 @@ impl Comparison {
             most: all.iter().copied().max_by(by_ratio),
         }
     }
-}
-
-/// Reads a table, as the macro does.
-///
-/// # Errors
-/// Its faults.
-pub fn read(text: &str) -> Result<KernelTable<SgemmSpec>, String> {
-    text.parse().map_err(|faults: SpecErrors| faults.to_string())
 }
 
 /// The time of what a table chooses at a shape over that of the best line: by the number of the shape.

@@ -15,7 +15,8 @@ pub struct Model {
     of_block: f64,
     /// Multiply-adds of a multiprocessor in a cycle, at best.
     peak: f64,
-    launches: f64,
+    /// Cycles of all launches.
+    launching: f64,
     ranges: Ranges,
 }
 
@@ -34,9 +35,7 @@ const UNSTAGED: f64 = 24.0;
 /// The same where a thread reads an operand once for several elements.
 const HELD: f64 = 64.0;
 /// Launches where one before the product makes planes, and one behind it looks whether they hold all numbers.
-const OF_PLANES: f64 = 3.0;
-/// Cycles of a launch.
-const LAUNCH: f64 = 4000.0;
+const OF_PLANES: u32 = 3;
 
 /// A line is left out where it takes so many times as long as the best one.
 pub const HOPELESS: f64 = 4.0;
@@ -65,7 +64,7 @@ impl Model {
             tile: (u64::from(rows), u64::from(cols)),
             of_block: peak.min(alone),
             peak,
-            launches: if is_tensor { OF_PLANES } else { 1.0 },
+            launching: launching(if is_tensor { OF_PLANES } else { 1 }),
             ranges: ranges(&spec.to_string()),
         })
     }
@@ -91,8 +90,14 @@ impl Model {
             true => DEVICE.peak.l2_bytes,
             false => DEVICE.memory_of_cycle(),
         };
-        computed.max(size.bytes() / (rate * f64::from(DEVICE.sms))) + LAUNCH * self.launches
+        computed.max(size.bytes() / (rate * f64::from(DEVICE.sms))) + self.launching
     }
+}
+
+/// Cycles of so many launches of one program.
+fn launching(launches: u32) -> f64 {
+    let further = f64::from(launches - 1) * DEVICE.times.next_launch;
+    (DEVICE.times.launch + further) * DEVICE.clock_mhz
 }
 
 /// What the keys of a line say of K.
@@ -124,7 +129,7 @@ mod tests {
         let (large, small) = ("tile: 128x128x16, thread: 8x8", "tile: 16x16x16, thread: 1x1");
         let whole = [4096, 4096, 4096];
         let best = 4096.0_f64.powi(3) / 132.0 / DEVICE.peak.fma;
-        assert!(cycles(large, whole) >= best && cycles(large, whole) < 1.1 * best + LAUNCH);
+        assert!(cycles(large, whole) >= best && cycles(large, whole) < 1.1 * best + launching(1));
         assert!(cycles("", whole) > HOPELESS * cycles(large, whole));
         let thin = [4096, 4, 512];
         assert!(cycles(large, thin) > HOPELESS * cycles(small, thin));

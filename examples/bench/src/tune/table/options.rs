@@ -3,11 +3,10 @@
 use super::fit::First;
 use super::lines;
 use super::times::TimesFile;
-use crate::cli::{Failure, writable};
+use crate::cli::{Failure, seconds, writable};
 use crate::grid::arena;
 use crate::grid::options::{Shapes, accuracy};
-use crate::grid::shapes::{self, GemmShape};
-use crate::tune::options::seconds;
+use crate::shapes::{self, GemmShape};
 use gemm_dsl::spec::{Accuracy, GemmLayout, SgemmSpec};
 use std::path::PathBuf;
 

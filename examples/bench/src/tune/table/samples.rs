@@ -4,7 +4,7 @@ use super::condition::Feature;
 use super::lines::{class, of_row};
 use super::times::{CUBLAS, Time, TimesFile};
 use crate::grid::report::BEHIND;
-use crate::grid::shapes::GemmShape;
+use crate::shapes::GemmShape;
 use gemm_dsl::spec::{Accuracy, SgemmSpec};
 use gemm_dsl::tables::{SgemmProblem, Target};
 use std::collections::{BTreeSet, HashMap};

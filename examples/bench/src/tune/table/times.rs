@@ -2,7 +2,7 @@
 //! at once, so that a run that ends early has lost nothing, and another one goes on from there.
 
 use crate::cli::{Failure, named};
-use crate::grid::shapes::GemmShape;
+use crate::shapes::GemmShape;
 use gemm_dsl::spec::GemmLayout;
 use gemm_dsl::tables::Target;
 use gemm_oracle::product::Size;

@@ -1,7 +1,7 @@
 //! What the warps of a warpgroup execute together: one sequence, to which the first that comes adds.
 
 use super::WARPS;
-use gemm_dsl::target::tensor_core::MmaOperand;
+use crate::tensor_core::MmaOperand;
 use std::collections::VecDeque;
 use std::rc::Rc;
 

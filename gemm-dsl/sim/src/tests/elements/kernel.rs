@@ -2,7 +2,7 @@
 
 use super::plain::Plain;
 use super::*;
-use gemm_dsl::ir::contract::Source;
+use gemm_dsl::ir::Source;
 use gemm_dsl::ir::{Guard, Scalar, Stmt, Ty};
 
 /// What a kernel is built with.
@@ -23,8 +23,8 @@ pub(super) fn run(plain: &Plain, steps: &[Step]) -> Result<(Vec<Vec<u64>>, Count
     let places = steps.iter().flat_map(|step| [&step.read, &step.written]);
     let places = places.flat_map(|index| (0..THREADS).map(|t| index.of(t) as i32));
     let places: Vec<i32> = places.collect();
-    let mut k = KernelBuilder::new("moves");
-    k.geometry(Geometry {
+    let mut b = KernelBuilder::new("moves");
+    b.geometry(Geometry {
         block: (THREADS as u32, 1),
         grid: [const { Expr::U64(1) }; 3],
         blocks_per_sm: 1,
@@ -34,23 +34,23 @@ pub(super) fn run(plain: &Plain, steps: &[Step]) -> Result<(Vec<Vec<u64>>, Count
         let (name, len) = (format!("array{number}"), (vectors * lanes) as i32);
         match space {
             Space::Global => {
-                let array = k.global(&name, elem, Operand::Temp(global));
-                k.shape(array, [len.into()], [1.into()]);
+                let array = b.global(&name, elem, Operand::Temp(global));
+                b.shape(array, [len.into()], [1.into()]);
                 global += 1;
                 array
             }
-            Space::Shared => k.shared(&name, elem, [len.into()], BufferLayout::row_major(1), ""),
+            Space::Shared => b.shared(&name, elem, [len.into()], BufferLayout::row_major(1), ""),
             // Row by row: the strides of an array of registers are more than 1.
             Space::Register => {
-                k.registers(&name, elem, [(vectors as i32).into(), (lanes as i32).into()], "")
+                b.registers(&name, elem, [(vectors as i32).into(), (lanes as i32).into()], "")
             }
         }
     });
     let arrays: Vec<BufferId> = arrays.collect();
-    let table = k.global("table", Elem::I32, Operand::Temp(global));
-    k.shape(table, [(places.len() as i32).into()], [1.into()]);
-    let zero = k.scalar("zero", Ty::I32, Source::Argument(0));
-    let mut build = Build { k, arrays, table, zero, lanes };
+    let table = b.global("table", Elem::I32, Operand::Temp(global));
+    b.shape(table, [(places.len() as i32).into()], [1.into()]);
+    let zero = b.scalar("zero", Ty::I32, Source::Argument(0));
+    let mut build = Build { k: b, arrays, table, zero, lanes };
     for (number, step) in steps.iter().enumerate() {
         build.step(number, step);
         build.k.barrier();
@@ -103,10 +103,10 @@ impl Build {
     /// Writes a block of statements under a condition.
     fn guarded(&mut self, cond: Expr, body: impl FnOnce(&mut Self)) {
         let mut k = std::mem::replace(&mut self.k, KernelBuilder::new("inside"));
-        k.if_(cond, |k| {
-            std::mem::swap(&mut self.k, k);
+        k.if_(cond, |b| {
+            std::mem::swap(&mut self.k, b);
             body(self);
-            std::mem::swap(&mut self.k, k);
+            std::mem::swap(&mut self.k, b);
         });
         self.k = k;
     }

@@ -1,7 +1,7 @@
 //! Where an array of any type ends, where a vector may lie, and which element was never written.
 
 use super::*;
-use gemm_dsl::ir::contract::Source;
+use gemm_dsl::ir::Source;
 use gemm_dsl::ir::{BufferLayout, Intrinsic, Ty};
 
 const SPACES: [Space; 3] = [Space::Global, Space::Shared, Space::Register];

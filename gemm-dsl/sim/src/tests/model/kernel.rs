@@ -10,34 +10,34 @@ use gemm_dsl::ir::{
 
 /// The kernel of a program. Its buffers are the arrays, and one more that nobody writes.
 pub(super) fn kernel(program: &Program) -> VerifiedKernel {
-    let mut k = KernelBuilder::new("tiny");
+    let mut b = KernelBuilder::new("tiny");
     let arrays = ARRAYS.into_iter().enumerate().map(|(i, name)| match is_global(i) {
-        true => global(&mut k, name, Operand::Temp(i)),
-        false => k.shared(name, Elem::I32, [(LEN as i32).into()], BufferLayout::row_major(1), ""),
+        true => global(&mut b, name, Operand::Temp(i)),
+        false => b.shared(name, Elem::I32, [(LEN as i32).into()], BufferLayout::row_major(1), ""),
     });
     let arrays: Vec<BufferId> = arrays.collect();
     // What they hold at the end depends on the interleaving.
-    (0..arrays.len()).filter(|&i| is_global(i)).for_each(|i| k.unordered(arrays[i]));
-    let ones = global(&mut k, "ones", Operand::Input(0));
-    k.geometry(Geometry {
+    (0..arrays.len()).filter(|&i| is_global(i)).for_each(|i| b.unordered(arrays[i]));
+    let ones = global(&mut b, "ones", Operand::Input(0));
+    b.geometry(Geometry {
         block: (program.threads(), 1),
         grid: [Expr::U64(program.blocks.len() as u64), Expr::U64(1), Expr::U64(1)],
         blocks_per_sm: 1,
     });
-    let found = k.mut_("found", 0);
-    k.if_(tid().equals(0), |k| {
+    let found = b.mut_("found", 0);
+    b.if_(tid().equals(0), |b| {
         for array in (0..ARRAYS.len()).filter(|&i| !is_global(i)) {
-            k.unrolled("i", LEN as i32, |k, i| k.store(Access::new(arrays[array], [i.into()]), 0));
+            b.unrolled("i", LEN as i32, |b, i| b.store(Access::new(arrays[array], [i.into()]), 0));
         }
     });
-    k.barrier();
+    b.barrier();
     let text = Text { named: program.named, arrays, ones, found };
     for (block, items) in program.blocks.iter().enumerate() {
-        k.if_(Expr::from(Special::BlockX).equals(block as i32), |k| {
-            items.iter().for_each(|item| text.item(k, item));
+        b.if_(Expr::from(Special::BlockX).equals(block as i32), |b| {
+            items.iter().for_each(|item| text.item(b, item));
         });
     }
-    k.finish().expect("a tiny program is a valid kernel")
+    b.finish().expect("a tiny program is a valid kernel")
 }
 
 /// Its arguments.
@@ -52,9 +52,9 @@ pub(super) fn given() -> Vec<BufferArg> {
     buffers().into_iter().map(BufferArg::One).collect()
 }
 
-fn global(k: &mut KernelBuilder, name: &str, operand: Operand) -> BufferId {
-    let buffer = k.global(name, Elem::I32, operand);
-    k.shape(buffer, [Expr::U64(LEN.into())], [1.into()]);
+fn global(b: &mut KernelBuilder, name: &str, operand: Operand) -> BufferId {
+    let buffer = b.global(name, Elem::I32, operand);
+    b.shape(buffer, [Expr::U64(LEN.into())], [1.into()]);
     buffer
 }
 
@@ -71,60 +71,60 @@ struct Text {
 }
 
 impl Text {
-    fn item(&self, k: &mut KernelBuilder, item: &Item) {
+    fn item(&self, b: &mut KernelBuilder, item: &Item) {
         let of_warp = |warp: u32| (tid() / WARP as i32).equals(warp as i32);
         match *item {
             Item::Act { warp, lanes, guarded, action } => {
                 let is = |lane: usize| tid().equals(warp as i32 * WARP as i32 + lane as i32);
-                let acts = lanes_of(lanes).map(is).reduce(|a, b| a.or(b));
+                let acts = lanes_of(lanes).map(is).reduce(|one, other| one.or(other));
                 let Some(acts) = acts else { return };
                 let acts = if guarded { acts.and(Expr::from(self.found).gt(0)) } else { acts };
-                k.if_(acts, |k| self.act(k, action));
+                b.if_(acts, |b| self.act(b, action));
             }
-            Item::Block => k.barrier(),
-            Item::Warp { warp } => k.if_(of_warp(warp), KernelBuilder::warp_barrier),
-            Item::Named { warp, id, wait } => k.if_(of_warp(warp), |k| {
+            Item::Block => b.barrier(),
+            Item::Warp { warp } => b.if_(of_warp(warp), KernelBuilder::warp_barrier),
+            Item::Named { warp, id, wait } => b.if_(of_warp(warp), |b| {
                 let threads = self.named[id as usize - 1] * WARP as u32;
-                k.push(Stmt::NamedBarrier { id, threads, wait });
+                b.push(Stmt::NamedBarrier { id, threads, wait });
             }),
         }
     }
 
-    fn act(&self, k: &mut KernelBuilder, action: Action) {
+    fn act(&self, b: &mut KernelBuilder, action: Action) {
         match action {
-            Action::Read(place) => _ = k.let_("value", self.access(place).load()),
+            Action::Read(place) => _ = b.let_("value", self.access(place).load()),
             Action::Write(place) if place.vector => {
                 let ones = Access::new(self.ones, [0.into()]).vector();
-                k.store(self.access(place), ones.load());
+                b.store(self.access(place), ones.load());
             }
-            Action::Write(place) => k.store(self.access(place), 1),
+            Action::Write(place) => b.store(self.access(place), 1),
             Action::Atomic(place, order, scope) => {
-                self.atomic(k, AtomicOp::Add, place, order, scope)
+                self.atomic(b, AtomicOp::Add, place, order, scope)
             }
             Action::Swap(place, order, scope) => {
                 let swap = AtomicOp::CompareExchange { expected: 0.into() };
-                self.atomic(k, swap, place, order, scope);
+                self.atomic(b, swap, place, order, scope);
             }
             Action::Copy { target, source } => {
                 let (target, source) = (self.access(target), self.access(source));
-                k.push(Stmt::CopyAsync { target, source, guard: None });
+                b.push(Stmt::CopyAsync { target, source, guard: None });
             }
-            Action::Commit => k.push(Stmt::CopyCommit),
-            Action::Wait(pending) => k.push(Stmt::CopyWait { pending: (pending as i32).into() }),
-            Action::Fence(order, scope) => k.fence(order, scope),
+            Action::Commit => b.push(Stmt::CopyCommit),
+            Action::Wait(pending) => b.push(Stmt::CopyWait { pending: (pending as i32).into() }),
+            Action::Fence(order, scope) => b.fence(order, scope),
         }
     }
 
     fn atomic(
         &self,
-        k: &mut KernelBuilder,
+        b: &mut KernelBuilder,
         op: AtomicOp,
         on: Place,
         order: MemoryOrder,
         scope: Scope,
     ) {
-        let old = k.atomic("old", op, self.access(on), 1, order, scope);
-        k.assign(self.found, old);
+        let old = b.atomic("old", op, self.access(on), 1, order, scope);
+        b.assign(self.found, old);
     }
 
     fn access(&self, place: Place) -> Access {

@@ -6,7 +6,7 @@ use crate::ir::{
     MbarrierRef, MemoryOrder, Operand, Scope, Stmt, TensorCopy, TensorMap, TensorSwizzle,
     VerifiedKernel, Wgmma,
 };
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// A kernel of so many threads that does so.
 fn doing(threads: u32, body: impl FnOnce(&mut KernelBuilder)) -> KernelBuilder {

@@ -61,7 +61,7 @@ impl FactorReader {
         };
         let name = if of_a { "a_row" } else { "b_col" };
         let (width, loop_name) = match (plan.has_free_vectors(), of_a) {
-            (true, _) => (4, "v"),
+            (true, _) => (plan.width(), "v"),
             (false, true) => (1, "m"),
             (false, false) => (1, "n"),
         };
@@ -69,12 +69,17 @@ impl FactorReader {
         let nth = |i: Expr| first.clone() + i * width as i32;
         let place = match (plan.edge(), count) {
             (Edge::Exact, _) => LinePlace::Behind(first),
-            (edge, 1) => LinePlace::One(b.let_(name, inside(edge, nth(0.into()), extent)).into()),
+            (edge, 1) => LinePlace::One(
+                b.let_(name, inside(edge, plan.elem(), nth(0.into()), extent)).into(),
+            ),
             (edge, _) => {
                 let all = own.name / width as i32;
                 let array = b.registers(name, Elem::I32, [all.clone()], "");
                 over(b, loop_name, all, count, |b, i| {
-                    b.store(Access::new(array, [i.clone()]), inside(edge, nth(i), extent));
+                    b.store(
+                        Access::new(array, [i.clone()]),
+                        inside(edge, plan.elem(), nth(i), extent),
+                    );
                 });
                 LinePlace::Many(array)
             }
@@ -95,7 +100,7 @@ impl FactorReader {
             return FactorRegisters::One(None);
         }
         let name = self.name("frag");
-        let array = b.registers(&name, Elem::F32, dims, "");
+        let array = b.registers(&name, self.plan.elem(), dims, "");
         FactorRegisters::Many { array, several: unroll.is_some() }
     }
 
@@ -137,7 +142,7 @@ impl FactorReader {
         let own = Expr::from(self.own.name);
         let element = if self.plan.free() == Axis::M { "m" } else { "n" };
         // Where a step may end early, its terms are asked for one by one.
-        if along_k && width == 4 && end.is_none() {
+        if along_k && width > 1 && end.is_none() {
             over(b, element, own, self.own.count, |b, i| {
                 let value = self.at(&i, at.clone()).vector().load();
                 b.store(self.place_of(held, u, &i, &0.into()).vector(), value);
@@ -151,14 +156,14 @@ impl FactorReader {
             });
         } else {
             let (name, count) = match self.plan.has_free_vectors() {
-                true => ("v", 4),
+                true => ("v", width),
                 false => (element, 1),
             };
             over(b, "t", terms, self.steps.count, |b, t| {
                 over(b, name, own / count as i32, self.own.count / count, |b, i| {
                     let value = self.load(&i, &(at.clone() + t.clone()), end);
                     let to = self.place_of(held, u, &(i * count as i32), &t);
-                    b.store(if count == 4 { to.vector() } else { to }, value);
+                    b.store(if count > 1 { to.vector() } else { to }, value);
                 });
             });
         }
@@ -171,7 +176,7 @@ impl FactorReader {
         let value = if vector { from.vector().load() } else { from.load() };
         let Some(end) = end else { return value };
         let zero = Expr::F32(if self.plan.free() == Axis::M { -0.0 } else { 0.0 });
-        let none = if vector { Expr::Pack(vec![zero; 4]) } else { zero };
+        let none = if vector { Expr::Pack(vec![zero; self.plan.width() as usize]) } else { zero };
         at.clone().lt(end.clone()).select(value, none)
     }
 
@@ -179,7 +184,7 @@ impl FactorReader {
     fn at(&self, i: &Expr, at: Expr) -> Access {
         let free = match &self.place {
             LinePlace::Behind(first) if self.plan.has_free_vectors() => {
-                first.clone() + i.clone() * 4
+                first.clone() + i.clone() * self.plan.width() as i32
             }
             LinePlace::Behind(first) => first.clone() + i.clone(),
             LinePlace::One(place) => place.clone(),

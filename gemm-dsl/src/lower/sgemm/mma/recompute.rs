@@ -15,7 +15,7 @@ use crate::lower::sgemm::shared::mma_layout::WarpMma;
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
 use crate::lower::sgemm::shared::unrepresentable::{is_held_by_tf32, magnitude};
 use crate::plan::Edge;
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 impl UnrepresentableBits {
     pub(super) fn declare(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Self {
@@ -158,5 +158,5 @@ pub(crate) fn recompute(
 /// The row of A or column of B that stands for one which may lie past the edge.
 fn line(factor: &StagedFactor, at: Expr) -> Expr {
     let edge = if factor.plan.edge() == Edge::Exact { Edge::Exact } else { Edge::Last };
-    edge::inside(edge, factor.origin + at, factor.extent)
+    edge::inside(edge, factor.plan.elem(), factor.origin + at, factor.extent)
 }

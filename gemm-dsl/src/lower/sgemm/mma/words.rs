@@ -10,7 +10,7 @@ use crate::lower::sgemm::shared::loops::over;
 use crate::lower::sgemm::shared::mma_layout::{FragmentSource, LaneLine, LdmatrixLine, WarpMma};
 use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
 use crate::lower::sgemm::shared::tile::{StagedFactor, Tiled};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// Terms of a step that lie between the two of a word.
 const APART: i32 = 4;

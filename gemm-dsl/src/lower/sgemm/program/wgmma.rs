@@ -19,6 +19,7 @@ use crate::lower::sgemm::simt::staged::product;
 use crate::lower::sgemm::wgmma::row_scale::{self, RowMax};
 use crate::lower::sgemm::wgmma::splits;
 use crate::plan::{SgemmPlan, Shape, WgmmaPlan};
+use crate::spec::Factor;
 
 /// What a plan breaks that takes no planes of the caller's.
 pub(crate) const GIVEN: &str = "only single products of warpgroups are given planes";
@@ -31,11 +32,11 @@ pub(crate) fn steps(
     bindings: Bindings,
 ) -> Result<Vec<Step>, IrError> {
     let Bindings { mut bind, mut extents, size: [m, n, depth], distinct, terms, given } = bindings;
-    extents.push((Extent::PITCH, splits::pitch(&depth)));
+    extents.push((Extent::PITCH, splits::pitch(t, &depth)));
     let counts = [0, 1].map(|nth| distinct.as_ref().map(|of| &of[nth]));
     let splits =
         splits::slots(program, t, splits::Lines { counts: [&m, &n], terms: &depth }, counts, given);
-    bind.extend(workspace::SPLITS.into_iter().zip(splits));
+    bind.extend(splits);
     if t.arith().is_emulation() {
         bind.extend(unrepresentable::slots(program));
     }
@@ -46,7 +47,7 @@ pub(crate) fn steps(
     let fallback = program.kernel(in_f32(plan, t, given)?);
     if t.arith().is_scaled() {
         let slots = row_scale::slots(program, [&m, &n], counts, given);
-        bind.extend(workspace::ROW_MAX.into_iter().zip(slots));
+        bind.extend(slots);
     }
     let before = match given {
         [true, true] => Vec::new(),
@@ -56,7 +57,7 @@ pub(crate) fn steps(
     let one_side = given.iter().position(|is_given| *is_given).filter(|_| !before.is_empty());
     let own = one_side.map(|nth| {
         let (mut bind, mut extents) = (bind.clone(), extents.clone());
-        let nothing = without_lines(program, t, nth, &depth);
+        let nothing = without_lines(program, plan, t, Factor::BOTH[nth], &depth);
         bind.retain(|(of, _)| nothing.iter().all(|(other, _)| other != of));
         bind.extend(nothing);
         let lines = [Extent::M, Extent::N][nth];
@@ -89,18 +90,18 @@ pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
     };
     let mut program = Program::default();
     let [n, k] = [Extent::N, Extent::K].map(|extent| program.extent(extent));
-    let b = program.input("b", Elem::F32, [k.clone(), n.clone()]);
-    let splits = program.output("planes", t.elem(), splits::dims(t, &n, &k, None));
-    let mut bind = vec![(Operand::Input(1), b), (workspace::SPLITS[1], splits)];
+    let b = program.input(Operand::Input(1), "b", plan.types().b, [k.clone(), n.clone()]);
+    let dims = splits::dims(t, &n, &k, None);
+    let mut bind = vec![b, program.output(workspace::SPLITS[1], "planes", t.elem(), dims)];
     if t.arith().is_emulation() {
-        bind.push((workspace::UNREPRESENTABLE, program.in_out("lost", Elem::U32, [1u64.into()])));
+        let operand = workspace::UNREPRESENTABLE;
+        bind.push(program.in_out(operand, "lost", Elem::U32, [1u64.into()]));
     }
     if t.arith().is_scaled() {
-        let row_max = program.in_out("greatest", Elem::U32, [n.clone()]);
-        bind.push((workspace::ROW_MAX[1], row_max));
+        bind.push(program.in_out(workspace::ROW_MAX[1], "greatest", Elem::U32, [n.clone()]));
     }
-    bind.extend(without_lines(&mut program, t, 0, &k));
-    let pitch = splits::pitch(&k);
+    bind.extend(without_lines(&mut program, plan, t, Factor::A, &k));
+    let pitch = splits::pitch(t, &k);
     let extents =
         [(Extent::M, 0u64.into()), (Extent::N, n), (Extent::K, k), (Extent::PITCH, pitch)];
     let makers = makers(&mut program, plan, t)?;
@@ -120,17 +121,19 @@ fn makers(
     Ok(kernels.map(|kernel| program.kernel(kernel)).collect())
 }
 
-/// What stands for A, 0, or B, 1, and its planes, where it has no lines.
+/// What stands for A or B, and its planes, where it has no lines.
 fn without_lines(
     program: &mut Program,
+    plan: &SgemmPlan,
     t: &WgmmaPlan,
-    nth: usize,
+    factor: Factor,
     terms: &Expr,
 ) -> Vec<(Operand, Slot)> {
+    let (nth, elem) = (factor.index(), plan.types().factor(factor));
     let none = || Expr::U64(0);
     let matrix = [[none(), terms.clone()], [terms.clone(), none()]][nth].clone();
     let mut slots = vec![
-        (Operand::Input(nth), program.temp_of("no matrix", Elem::F32, matrix, TempFill::Kept)),
+        (Operand::Input(nth), program.temp_of("no matrix", elem, matrix, TempFill::Kept)),
         (
             workspace::SPLITS[nth],
             program.temp("no planes", t.elem(), splits::dims(t, &none(), terms, None)),

@@ -4,7 +4,7 @@ use super::accumulator_tile::AccumulatorTile;
 use super::elements::Elements;
 use super::loops::each;
 use crate::ir::{Access, BufferId, Const, Elem, Expr, Intrinsic, KernelBuilder, Var};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
 /// The sums of a thread.
 pub(crate) struct Accumulators {

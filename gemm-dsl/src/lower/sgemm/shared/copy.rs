@@ -121,7 +121,7 @@ impl CopyDeclaration<'_> {
         let CopyExtents { tid, threads, free, depth } = self.of;
         let (lines, line) =
             if plan.contiguous() == Axis::K { (free, depth) } else { (depth, free) };
-        let unit = if plan.width() == 4 { "vectors" } else { "elements" };
+        let unit = if plan.width() > 1 { "vectors" } else { "elements" };
         let units = format!("{unit} of a tile of {letter}");
         let per_thread = format!("{units} per thread");
         let what = line_of(plan);

@@ -7,7 +7,7 @@
 //! starts from.
 
 use super::tile::{StagedFactor, Tiled};
-use crate::ir::{Expr, KernelBuilder, Scalar};
+use crate::ir::{Elem, Expr, KernelBuilder, Scalar};
 use crate::plan::{Edge, Fill, OperandPlan, Ragged};
 
 /// The k at which the second tile starts.
@@ -77,16 +77,17 @@ pub(crate) fn copies_comment(b: &mut KernelBuilder, edges: [Edge; 2]) {
 
 /// Which row of A or column of B is read for element `at` of the tile.
 pub(crate) fn clamped(factor: &StagedFactor, at: Expr) -> Expr {
-    inside(factor.plan.edge(), factor.origin + at, factor.extent)
+    inside(factor.plan.edge(), factor.plan.elem(), factor.origin + at, factor.extent)
 }
 
 /// The row or column that is read for one that may lie past the edge.
-pub(crate) fn inside(edge: Edge, at: Expr, extent: Scalar) -> Expr {
+pub(crate) fn inside(edge: Edge, elem: Elem, at: Expr, extent: Scalar) -> Expr {
+    let lanes = i32::from(elem.vector_lanes());
     match edge {
         Edge::Exact => at,
         Edge::Last => at.min(extent - 1),
-        Edge::LastVector => at.min(extent - 4),
-        Edge::LastStart => at.min((extent - 1) / 4 * 4),
+        Edge::LastVector => at.min(extent - lanes),
+        Edge::LastStart => at.min((extent - 1) / lanes * lanes),
     }
 }
 
@@ -94,10 +95,11 @@ pub(crate) fn inside(edge: Edge, at: Expr, extent: Scalar) -> Expr {
 /// One element that many lanes copy asynchronously, each to a place of its own, would take a turn for each of them.
 pub(crate) fn wrapped(factor: &StagedFactor, at: Expr) -> Expr {
     let extent = Expr::from(factor.extent);
+    let lanes = i32::from(factor.plan.elem().vector_lanes());
     let whole = match factor.plan.edge() {
         Edge::Exact => return factor.origin + at,
         Edge::Last | Edge::LastVector => extent.clone(),
-        Edge::LastStart => ((extent.clone() - 1) / 4 + 1) * 4,
+        Edge::LastStart => ((extent.clone() - 1) / lanes + 1) * lanes,
     };
     let place = factor.origin + at.clone();
     place.clone().lt(extent).select(place, at % whole)

@@ -4,10 +4,10 @@
 use super::accumulators::Accumulators;
 use super::intra_block_reduction::HandedOver;
 use super::loops::over;
-use super::split_k::SplitK;
-use crate::ir::{Access, BufferId, BufferLayout, Elem, Expr, For, KernelBuilder, Unroll};
+use super::split_k::SplitKWorkspace;
+use crate::ir::{Access, BufferId, BufferLayout, Expr, For, KernelBuilder, Unroll};
 use crate::lower::sgemm::shared::accumulator_tile::{AccumulatorTile, TileParts};
-use crate::lower::sgemm::shared::epilogue_args::{ArgLine, Element, EpilogueArgs};
+use crate::lower::sgemm::shared::epilogue_args::{ArgLine, ElementOfC, EpilogueArgs};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::plan::Guards;
 
@@ -22,7 +22,7 @@ pub(crate) fn finish_block(
     b: &mut KernelBuilder,
     block: &AccumulatorTile<'_>,
     parts: Option<TileParts>,
-    split: Option<&SplitK>,
+    split: Option<&SplitKWorkspace>,
     sums: BlockSums,
     finish: &EpilogueExpression<'_>,
 ) {
@@ -140,11 +140,13 @@ fn outputs(
         guarded(b, guards, Expr::from(row).lt(p.m), |b| {
             let operands = operands.row(b, &row.into());
             let row = OutputRow { row: row.into(), operands };
-            if block.epilogue.width() == 4 {
-                over(b, "v", block.cols.name / 4, block.cols.count / 4, |b, v| {
+            let width = block.epilogue.width();
+            if width > 1 {
+                let vectors = block.cols.name / width as i32;
+                over(b, "v", vectors, block.cols.count / width, |b, v| {
                     let col = b.let_("col", block.origin.col + block.cols.vector(v.clone()));
-                    let n = v * 4;
-                    let each = (0..4).map(|j| acc.value(&m, &(n.clone() + j))).collect();
+                    let n = v * width as i32;
+                    let each = (0..width as i32).map(|j| acc.value(&m, &(n.clone() + j))).collect();
                     let whole = Some(acc.vector(&m, &n));
                     outputs.vector(b, &row, &OutputSums { n, col: col.into(), each, whole });
                 });
@@ -180,19 +182,19 @@ fn looped(
     let rows = b.constant("WAITING", plan.waiting() as i32, meaning);
     let width = plan.width();
     let (per_row, number) = match width {
-        4 => (block.cols.name / 4, block.cols.count / 4),
-        _ => (block.cols.name.into(), block.cols.count),
+        1 => (block.cols.name.into(), block.cols.count),
+        _ => (block.cols.name / width as i32, block.cols.count / width),
     };
-    let stored = if width == 4 { "vectors" } else { "sums" };
+    let stored = if width > 1 { "vectors" } else { "sums" };
     let meaning = format!("{stored} of a thread that wait at once");
     let all = b.constant("SUMS", rows * per_row.clone(), meaning);
     let dims = [all.into(), block.epilogue_threads.clone() * width as i32];
     let meaning = "sums that wait, each where its own thread alone looks";
-    let sums = b.shared("sums", Elem::F32, dims, BufferLayout::row_major(2), meaning);
+    let sums = b.shared("sums", block.plan.types().acc, dims, BufferLayout::row_major(2), meaning);
     let own: Expr = block.epilogue_thread.clone() * width as i32;
     let at = |i: Expr| {
         let at = Access::new(sums, [i, own.clone()]);
-        if width == 4 { at.vector() } else { at }
+        if width > 1 { at.vector() } else { at }
     };
     b.comment("Write the outputs that exist. Loops keep the long epilogue in the instruction cache: it is");
     b.comment("there once, and WAITING rows of sums at a time wait for it in shared memory.");
@@ -206,8 +208,8 @@ fn looped(
                     over(b, "n", per_row.clone(), number, |b, n| {
                         let of_thread = other.clone() * rows + m.clone();
                         let sum = match width {
-                            4 => acc.vector(&of_thread, &(n.clone() * 4)),
-                            _ => acc.value(&of_thread, &n),
+                            1 => acc.value(&of_thread, &n),
+                            _ => acc.vector(&of_thread, &(n.clone() * width as i32)),
                         };
                         b.store(at(m.clone() * per_row.clone() + n), sum);
                     });
@@ -219,25 +221,25 @@ fn looped(
             let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
             let n = Expr::from(i) % per_row.clone();
             let col = match width {
-                4 => block.cols.vector(n.clone()),
-                _ => block.cols.element(n.clone()),
+                1 => block.cols.element(n.clone()),
+                _ => block.cols.vector(n.clone()),
             };
             let col = Expr::from(b.let_("col", block.origin.col + col));
             let of_row = Expr::from(row).lt(p.m);
             // A vector asks for its columns itself.
-            let inside = if width == 4 { of_row } else { of_row.and(col.clone().lt(p.n)) };
+            let inside = if width > 1 { of_row } else { of_row.and(col.clone().lt(p.n)) };
             guarded(b, guards, inside, |b| {
                 let operands = finish.operands.row(b, &row.into());
                 let row = OutputRow { row: row.into(), operands };
                 let sum = Expr::from(b.let_("sum", at(i.into()).load()));
                 let each = match width {
-                    4 => (0..4).map(|j| sum.clone().lane(j)).collect(),
-                    _ => vec![sum],
+                    1 => vec![sum],
+                    _ => (0..width as u8).map(|j| sum.clone().lane(j)).collect(),
                 };
                 let sums = OutputSums { n, col, each, whole: None };
                 match width {
-                    4 => outputs.vector(b, &row, &sums),
-                    _ => outputs.one(b, &row, 0, &sums),
+                    1 => outputs.one(b, &row, 0, &sums),
+                    _ => outputs.vector(b, &row, &sums),
                 }
             });
         });
@@ -252,12 +254,15 @@ fn columns(
     guards: bool,
 ) {
     let (p, plan) = (&block.problem, block.epilogue);
-    let wide = plan.width() == 4 && !(plan.straddles() && guards);
-    let (name, count) = if wide { ("v", block.cols.count / 4) } else { ("n", block.cols.count) };
-    let bound = if wide { block.cols.name / 4 } else { block.cols.name.into() };
+    let width = plan.width();
+    let wide = width > 1 && !(plan.straddles() && guards);
+    let (name, bound, count) = match wide {
+        true => ("v", block.cols.name / width as i32, block.cols.count / width),
+        false => ("n", block.cols.name.into(), block.cols.count),
+    };
     over(b, name, bound, count, |b, i| {
         let (first, at) = match wide {
-            true => (i.clone() * 4, block.cols.vector(i)),
+            true => (i.clone() * width as i32, block.cols.vector(i)),
             false => (i.clone(), block.cols.element(i)),
         };
         let col = b.let_("own_col", block.origin.col + at);
@@ -278,42 +283,50 @@ impl Outputs<'_> {
     /// One output.
     fn one(&self, b: &mut KernelBuilder, row: &OutputRow, j: usize, sums: &OutputSums) {
         let [n, col] = [&sums.n, &sums.col].map(|first| first.clone() + j as i32);
-        let held = row.operands.rest(b, Element { row: &row.row, col: &col }, n, false);
-        let value =
-            self.finish.value(sums.each[j].clone(), Element { row: &row.row, col: &col }, &held, 0);
+        let held = row.operands.rest(b, ElementOfC { row: &row.row, col: &col }, n, false);
+        let value = self.finish.value(
+            sums.each[j].clone(),
+            ElementOfC { row: &row.row, col: &col },
+            &held,
+            0,
+        );
         b.store(self.block.problem.c().at(row.row.clone(), col), value);
     }
 
-    /// Four adjacent outputs of a row.
-    fn four(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
-        let held =
-            row.operands.rest(b, Element { row: &row.row, col: &sums.col }, sums.n.clone(), true);
+    /// A vector of adjacent outputs of a row.
+    fn whole(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
+        let held = row.operands.rest(
+            b,
+            ElementOfC { row: &row.row, col: &sums.col },
+            sums.n.clone(),
+            true,
+        );
         let values = match &sums.whole {
             Some(whole) if self.finish.is_identity() => whole.clone(),
             _ => {
                 let value = |j: usize| {
                     let (sum, col) = (sums.each[j].clone(), sums.col.clone() + j as i32);
-                    self.finish.value(sum, Element { row: &row.row, col: &col }, &held, j)
+                    self.finish.value(sum, ElementOfC { row: &row.row, col: &col }, &held, j)
                 };
-                Expr::Pack((0..4).map(value).collect())
+                Expr::Pack((0..sums.each.len()).map(value).collect())
             }
         };
         b.store(self.block.problem.c().at(row.row.clone(), sums.col.clone()).vector(), values);
     }
 
-    /// Four adjacent outputs of a row, as far as they exist.
+    /// A vector of adjacent outputs of a row, as far as they exist.
     fn vector(&self, b: &mut KernelBuilder, row: &OutputRow, sums: &OutputSums) {
         let (p, col) = (&self.block.problem, &sums.col);
         if !self.block.epilogue.straddles() || !self.guards {
             // A vector lies in C as a whole or not at all.
             let inside = col.clone().lt(p.n);
-            return guarded(b, self.guards, inside, |b| self.four(b, row, sums));
+            return guarded(b, self.guards, inside, |b| self.whole(b, row, sums));
         }
         b.if_else(
-            (col.clone() + 3).lt(p.n),
-            |b| self.four(b, row, sums),
+            (col.clone() + (sums.each.len() as i32 - 1)).lt(p.n),
+            |b| self.whole(b, row, sums),
             |b| {
-                for j in 0..4 {
+                for j in 0..sums.each.len() {
                     b.if_((col.clone() + j as i32).lt(p.n), |b| self.one(b, row, j, sums));
                 }
             },

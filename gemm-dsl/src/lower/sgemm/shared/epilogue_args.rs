@@ -65,11 +65,15 @@ impl EpilogueArgs {
     /// Declares the parameters behind those of the product, and what a launch must satisfy for them.
     pub(crate) fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, problem: &GemmProblem) -> Self {
         let spec = plan.spec();
-        let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() == 4);
+        let vectors = plan.epilogue_plan().is_some_and(|epilogue| epilogue.width() > 1);
         let declared = spec.operands().into_iter().map(|operand| {
             let (value, own) = match operand.slot {
                 ArgSlot::Number(nth) => {
-                    let number = b.scalar(&operand.name, Ty::F32, Source::Argument(nth));
+                    let number = b.scalar(
+                        &operand.name,
+                        Ty::Scalar(plan.types().acc),
+                        Source::Argument(nth),
+                    );
                     b.named_by_user();
                     (ArgSource::Number(number), String::new())
                 }
@@ -147,7 +151,7 @@ impl EpilogueArgs {
     pub(crate) fn rest(
         &self,
         b: &mut KernelBuilder,
-        at: Element<'_>,
+        at: ElementOfC<'_>,
         n: Expr,
         vector: bool,
     ) -> LoadedArgs {
@@ -179,7 +183,7 @@ impl EpilogueArgs {
 
 /// An element of C, by its row and its column.
 #[derive(Clone, Copy)]
-pub(crate) struct Element<'e> {
+pub(crate) struct ElementOfC<'e> {
     pub row: &'e Expr,
     pub col: &'e Expr,
 }
@@ -224,7 +228,9 @@ fn array(
 ) -> ArgSource {
     let ArgSlot::Array(nth) = operand.slot else { unreachable!("declare: a number is no array") };
     let (name, of) = (&*operand.name, Operand::Input(nth));
-    let memory = b.global(name, Elem::F32, of);
+    let elem = plan.types().acc;
+    let lanes = u64::from(elem.vector_lanes());
+    let memory = b.global(name, elem, of);
     b.named_by_user();
     let (m, n) = (Expr::from(problem.m), Expr::from(problem.n));
     let value = match operand.along {
@@ -244,7 +250,7 @@ fn array(
                 let apart = b.scalar(&called("stride", name, nth), Ty::U64, source);
                 b.named_by_user();
                 if vectors {
-                    b.require(Requirement::Multiple { scalar: apart, of: 4 });
+                    b.require(Requirement::Multiple { scalar: apart, of: lanes });
                 }
                 (count, apart)
             });
@@ -259,7 +265,7 @@ fn array(
             };
             batched(b, memory, outer, [m, n], [stride.into(), 1.into()]);
             if vectors && plan.pitched() {
-                b.require(Requirement::Multiple { scalar: stride, of: 4 });
+                b.require(Requirement::Multiple { scalar: stride, of: lanes });
             }
             ArgSource::Element(Matrix { buffer: memory, stride, batch: problem.product }, None)
         }

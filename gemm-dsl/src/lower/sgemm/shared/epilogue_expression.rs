@@ -4,7 +4,9 @@
 use super::problem::GemmProblem;
 use crate::expr::Lowered;
 use crate::ir::{Expr, Extent, FunctionId, KernelBuilder, Scalar, Ty};
-use crate::lower::sgemm::shared::epilogue_args::{ArgIndex, C, Element, EpilogueArgs, LoadedArgs};
+use crate::lower::sgemm::shared::epilogue_args::{
+    ArgIndex, C, ElementOfC, EpilogueArgs, LoadedArgs,
+};
 use crate::plan::SgemmPlan;
 use crate::spec::{EpilogueInput, SgemmSpec};
 
@@ -63,7 +65,7 @@ impl<'p> EpilogueExpression<'p> {
     }
 
     /// What is stored for the sum of an element of C, the j-th of those for which operands are held.
-    pub(crate) fn value(&self, sum: Expr, at: Element<'_>, held: &LoadedArgs, j: usize) -> Expr {
+    pub(crate) fn value(&self, sum: Expr, at: ElementOfC<'_>, held: &LoadedArgs, j: usize) -> Expr {
         let p = self.problem;
         let sum = match &self.scaled {
             Some(Scaled { function, alpha, beta, c }) => {

@@ -1,7 +1,6 @@
 //! The operands and extents of a product, as a kernel takes them, and what a launch must satisfy for them.
 
 use super::sharing::{MOST_RANGES, PersistentTiles, StreamK, most_columns};
-use crate::ir::Elem::F32;
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     Variant,
@@ -136,8 +135,9 @@ impl GemmProblem {
     /// stride_b, stride_c]][, RANGES][, TILES, BLOCKS | CLUSTERS]`, of the matrices that the kernel takes.
     pub fn declare(b: &mut KernelBuilder, plan: &SgemmPlan, takes: TakenMatrices) -> Self {
         let taken = |nth: usize| takes.has(nth).then(|| MATRICES[nth]);
-        let buffers =
-            [0, 1, 2].map(|nth| taken(nth).map(|(name, operand)| b.global(name, F32, operand)));
+        let elems = plan.types().matrices();
+        let buffers = [0, 1, 2]
+            .map(|nth| taken(nth).map(|(name, operand)| b.global(name, elems[nth], operand)));
         let m = b.extent("M", Ty::I32, Extent::M);
         let n = b.extent("N", Ty::I32, Extent::N);
         let depth = b.extent("K", Ty::I32, Extent::K);
@@ -157,9 +157,12 @@ impl GemmProblem {
         });
         // The last vector of a pitched line may read past the line's end, into its padding. That much
         // of the padding must exist, behind the last line too; C's is never written.
-        let readable = |extent: Scalar, vector: bool| match vector && plan.pitched() {
-            true => (extent + 3) / 4 * 4,
-            false => extent.into(),
+        let readable = |nth: usize, extent: Scalar, vector: bool| {
+            let lanes = i32::from(elems[nth].vector_lanes());
+            match vector && plan.pitched() {
+                true => (extent + (lanes - 1)) / lanes * lanes,
+                false => extent.into(),
+            }
         };
         let overhangs = match plan.shape() {
             Shape::Naive(_) | Shape::Wgmma(_) => [false; 3],
@@ -178,8 +181,8 @@ impl GemmProblem {
             let Some(buffer) = *buffer else { continue };
             let ([rows, cols], stride, vector) = (dims[nth], strides[nth], overhangs[nth]);
             let (dims, strides): ([Expr; 2], [Expr; 2]) = match by_col[nth] {
-                false => ([rows.into(), readable(cols, vector)], [stride.into(), 1.into()]),
-                true => ([readable(rows, vector), cols.into()], [1.into(), stride.into()]),
+                false => ([rows.into(), readable(nth, cols, vector)], [stride.into(), 1.into()]),
+                true => ([readable(nth, rows, vector), cols.into()], [1.into(), stride.into()]),
             };
             match listed {
                 Some(count) => b.list(buffer, count.into(), dims, strides),
@@ -273,10 +276,10 @@ impl GemmProblem {
             Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
         };
         for (nth, width) in [a_width, b_width, c].into_iter().enumerate() {
-            let Some(matrix) = self.matrices[nth].filter(|_| width == 4) else { continue };
+            let Some(matrix) = self.matrices[nth].filter(|_| width > 1) else { continue };
             b.require(Requirement::Aligned { operand: MATRICES[nth].1, bytes: 16 });
             for scalar in [Some(matrix.stride), apart[nth]].into_iter().flatten() {
-                b.require(Requirement::Multiple { scalar, of: 4 });
+                b.require(Requirement::Multiple { scalar, of: width.into() });
             }
         }
     }

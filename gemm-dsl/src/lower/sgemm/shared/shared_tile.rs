@@ -1,7 +1,7 @@
 //! Tiles of A and B in shared memory.
 
 use super::schedule::BlockProduct;
-use crate::ir::{Access, BufferId, BufferLayout, Const, Elem, Expr, KernelBuilder, Var};
+use crate::ir::{Access, BufferId, BufferLayout, Const, Expr, KernelBuilder, Var};
 use crate::plan::{Axis, OperandPlan, Pipeline, TiledPlan};
 
 /// What belongs to the free axis of an operand and what belongs to K, as row and column.
@@ -79,7 +79,7 @@ pub(crate) fn shared_tiles(
         let name = format!("{}s", plan.letter());
         let meaning = format!("tile of {}{lies}", plan.letter());
         let layout = BufferLayout::Array { order, pad, swizzle: plan.swizzle() };
-        let buffer = b.shared(&name, Elem::F32, dims, layout, meaning);
+        let buffer = b.shared(&name, plan.elem(), dims, layout, meaning);
         SharedTile { buffer, rows_along_k, several, product: part.map(|part| part.product) }
     };
     let [pad_a, pad_b] = pads;

@@ -71,19 +71,19 @@ pub(crate) fn slots(
     let (Some(sums), Some([parts, words])) = (sums_of_part(plan), extents(plan, sizes)) else {
         return Vec::new();
     };
-    let partials = program.temp("partials", Elem::F32, [parts, u64::from(sums).into()]);
+    let partials = program.temp("partials", plan.types().acc, [parts, u64::from(sums).into()]);
     let tickets = tickets::slot(program, words);
     vec![(PARTIALS, partials), (TICKETS, tickets)]
 }
 
 /// The sums of all blocks.
-pub(crate) struct SplitK {
+pub(crate) struct SplitKWorkspace {
     partials: BufferId,
     tickets: BufferId,
     is_last: Access,
     /// How many sums a part has.
     sums: Const,
-    /// Whether four sums lie next to one another wherever a vector begins.
+    /// Whether a vector of sums lies next to one another wherever one begins.
     by_vectors: bool,
     /// Where all threads of a block leave what they have added, if not all hold sums.
     added: Option<BufferId>,
@@ -100,7 +100,7 @@ struct TileShares {
     other: Box<dyn Fn(Expr) -> Expr>,
 }
 
-impl SplitK {
+impl SplitKWorkspace {
     /// Declares the arrays, behind the parameters of the product.
     pub(crate) fn declare(
         b: &mut KernelBuilder,
@@ -119,7 +119,7 @@ impl SplitK {
         if !problem.listed {
             b.exclusive(problem.c().buffer);
         }
-        let partials = b.global("partials", Elem::F32, PARTIALS);
+        let partials = b.global("partials", plan.types().acc, PARTIALS);
         let tickets = tickets::parameter(b, TICKETS);
         let sums =
             b.constant("PART_SUMS", places * epilogue_threads, "sums of a part: those of a tile");
@@ -128,9 +128,16 @@ impl SplitK {
         let is_last = tickets::flag(b);
         let added = (!by_all).then(|| {
             let meaning = "sums of all parts";
-            b.shared("all_parts", Elem::F32, [sums.into()], BufferLayout::row_major(1), meaning)
+            b.shared(
+                "all_parts",
+                plan.types().acc,
+                [sums.into()],
+                BufferLayout::row_major(1),
+                meaning,
+            )
         });
-        let by_vectors = sums_of_part(plan).is_some_and(|sums| sums.is_multiple_of(4));
+        let by_vectors = sums_of_part(plan)
+            .is_some_and(|sums| sums.is_multiple_of(plan.types().acc.vector_lanes().into()));
         Some(Self { partials, tickets, is_last, sums, by_vectors, added })
     }
 
@@ -249,14 +256,16 @@ impl SplitK {
         b.comment("of its threads: each for sums of its own.");
         let (thread, threads) = block.thread.clone();
         let of = |part, i: Var| Access::new(self.partials, [part, i.into()]);
-        let at_once = at_once(block.plan, if self.by_vectors { 4 } else { 1 });
+        let acc = block.plan.types().acc;
+        let lanes = i32::from(acc.vector_lanes());
+        let at_once = at_once(block.plan, if self.by_vectors { lanes as u32 } else { 1 });
         if self.by_vectors {
-            let sums = For::below(thread * 4, self.sums).change(Change::Add(threads * 4));
+            let sums = For::below(thread * lanes, self.sums).change(Change::Add(threads * lanes));
             b.loop_("i", sums.unroll(Unroll::By(1)), |b, i| {
-                let four = b.registers("sum", Elem::F32, [4.into()], "");
-                let own = |v: Expr| Access::new(four, [v]);
+                let vector = b.registers("sum", acc, [lanes.into()], "");
+                let own = |v: Expr| Access::new(vector, [v]);
                 b.store(own(0.into()).vector(), of(shared.first.clone(), i).vector().load());
-                let none = Expr::Pack(vec![Expr::F32(-0.0); 4]);
+                let none = Expr::Pack(vec![Expr::F32(-0.0); lanes as usize]);
                 let read = |b: &mut KernelBuilder, part, is: Expr, place: PartAccess<'_>| {
                     let value = is.select(of(part, i).vector().load(), none.clone());
                     b.store(place(vec![0.into()]).vector(), value);
@@ -264,10 +273,10 @@ impl SplitK {
                 others(
                     b,
                     shared,
-                    PartRegisters { at_once, dims: vec![4.into()] },
+                    PartRegisters { at_once, dims: vec![lanes.into()] },
                     read,
                     |b, place| {
-                        b.unrolled("v", 4, |b, v| {
+                        b.unrolled("v", lanes, |b, v| {
                             let sum = own(v.into()).load() + place(vec![v.into()]).load();
                             b.store(own(v.into()), sum);
                         });

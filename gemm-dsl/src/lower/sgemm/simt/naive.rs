@@ -5,7 +5,7 @@ use crate::ir::{
     Var,
 };
 use crate::lower::sgemm::shared::accumulators::partial_sums;
-use crate::lower::sgemm::shared::epilogue_args::Element;
+use crate::lower::sgemm::shared::epilogue_args::ElementOfC;
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::shared::problem::GemmProblem;
 use crate::lower::sgemm::shared::schedule::{self, TileExtents};
@@ -78,7 +78,7 @@ fn output(
 ) {
     let write = |b: &mut KernelBuilder| {
         let sum = dot_product(b, plan, problem, row, col);
-        let at = Element { row: &row.into(), col: &col.into() };
+        let at = ElementOfC { row: &row.into(), col: &col.into() };
         let held = finish.operands.rest(b, at, 0.into(), false);
         let value = finish.value(sum, at, &held, 0);
         b.store(problem.c().at(row, col), value);

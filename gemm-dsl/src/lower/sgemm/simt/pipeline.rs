@@ -17,16 +17,16 @@ use crate::plan::Pipeline;
 /// Multiplies all tiles.
 pub(crate) fn main_loop(b: &mut KernelBuilder, tiled: &Tiled<'_>) -> Accumulators {
     match tiled.t.pipeline() {
-        Pipeline::Single => synchronous(b, tiled, Next::Direct),
-        Pipeline::Prefetch => synchronous(b, tiled, Next::Registers),
-        Pipeline::DoubleBuffer => synchronous(b, tiled, Next::OtherBuffer),
+        Pipeline::Single => synchronous(b, tiled, NextTileCopy::Direct),
+        Pipeline::Prefetch => synchronous(b, tiled, NextTileCopy::Registers),
+        Pipeline::DoubleBuffer => synchronous(b, tiled, NextTileCopy::OtherBuffer),
         Pipeline::Async { stages, spread } => multistage::asynchronous(b, tiled, stages, spread),
     }
 }
 
 /// How a synchronous pipeline brings in the next tile.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum NextTileCopy {
     /// Straight into the one buffer, after everybody has used it.
     Direct,
     /// Into registers before the multiplication, from there into the one buffer.
@@ -35,7 +35,7 @@ enum Next {
     OtherBuffer,
 }
 
-fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumulators {
+fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: NextTileCopy) -> Accumulators {
     let acc = accumulators(b, tiled);
     let first = width_of_first(b, tiled);
     edge_comment(b, [tiled.t.a().edge(), tiled.t.b().edge()]);
@@ -49,24 +49,24 @@ fn synchronous(b: &mut KernelBuilder, tiled: &Tiled<'_>, next: Next) -> Accumula
     b.barrier();
 
     match next {
-        Next::Direct => b.comment("Multiply a tile, then bring in the next one."),
-        Next::Registers => {
+        NextTileCopy::Direct => b.comment("Multiply a tile, then bring in the next one."),
+        NextTileCopy::Registers => {
             b.comment("The next tile is on its way to registers while one is multiplied.");
         }
-        Next::OtherBuffer => {
+        NextTileCopy::OtherBuffer => {
             b.comment(
                 "The next tile is on its way to registers while one is multiplied; it then goes",
             );
             b.comment("to the other buffer, which nobody reads: one barrier a tile.");
         }
     }
-    let buffer = (next == Next::OtherBuffer).then(|| b.mut_("buffer", 0));
+    let buffer = (next == NextTileCopy::OtherBuffer).then(|| b.mut_("buffer", 0));
     let slot = buffer.map_or(zero, Expr::from);
     let end = tiled.depth() + tiled.bk;
     b.loop_("k0", For::below(first, end).change(Change::Add(tiled.bk.into())), |b, k0| {
         let more = Expr::from(k0).lt(tiled.depth());
         let k0 = Expr::from(k0);
-        if next == Next::Direct {
+        if next == NextTileCopy::Direct {
             multiply(b, tiled, &acc, &slot);
             b.if_(more, |b| {
                 b.barrier();

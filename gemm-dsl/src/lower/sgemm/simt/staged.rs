@@ -8,7 +8,7 @@ use crate::lower::sgemm::shared::epilogue::{BlockSums, finish_block};
 use crate::lower::sgemm::shared::epilogue_expression::EpilogueExpression;
 use crate::lower::sgemm::shared::frame::Frame;
 use crate::lower::sgemm::shared::problem::GemmProblem;
-use crate::lower::sgemm::shared::split_k::SplitK;
+use crate::lower::sgemm::shared::split_k::SplitKWorkspace;
 use crate::lower::sgemm::shared::tile::Tiled;
 use crate::plan::{SgemmPlan, TiledPlan};
 
@@ -20,7 +20,7 @@ pub(crate) fn body(
     problem: GemmProblem,
 ) {
     let frame = Frame::declare(b, plan, shape, problem);
-    let split = SplitK::declare(b, plan, &problem, frame.accumulators());
+    let split = SplitKWorkspace::declare(b, plan, &problem, frame.accumulators());
     match problem.stream {
         None => {
             let (tiled, parts) = frame.own_tile(b);
@@ -42,7 +42,7 @@ pub(crate) fn product(
     b: &mut KernelBuilder,
     tiled: &Tiled<'_>,
     parts: Option<TileParts>,
-    split: Option<&SplitK>,
+    split: Option<&SplitKWorkspace>,
 ) {
     let block = tiled.accumulator_tile();
     let finish = EpilogueExpression::declare(b, tiled.plan, &block.problem);

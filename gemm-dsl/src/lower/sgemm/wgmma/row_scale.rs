@@ -8,7 +8,7 @@
 use crate::ir::program::{Program, Slot, TempFill};
 use crate::ir::{
     Access, AtomicOp, BufferId, Change, Const, Elem, Expr, For, Intrinsic, IrError, KernelBuilder,
-    MemoryOrder, Scope, Special, Unroll, Var, VerifiedKernel,
+    MemoryOrder, Operand, Scope, Special, Unroll, Var, VerifiedKernel,
 };
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::schedule::Origin;
@@ -36,13 +36,13 @@ pub(crate) fn slots(
     lines: [&Expr; 2],
     counts: [Option<&Expr>; 2],
     given: [bool; 2],
-) -> [Slot; 2] {
+) -> [(Operand, Slot); 2] {
     let names = ["greatest of A", "greatest of B"];
     [0, 1].map(|nth| {
         let dims: Vec<Expr> = counts[nth].into_iter().chain([lines[nth]]).cloned().collect();
         match given[nth] {
-            true => program.input(names[nth], Elem::U32, dims),
-            false => program.temp_of(names[nth], Elem::U32, dims, TempFill::Kept),
+            true => program.input(ROW_MAX[nth], names[nth], Elem::U32, dims),
+            false => (ROW_MAX[nth], program.temp_of(names[nth], Elem::U32, dims, TempFill::Kept)),
         }
     })
 }

@@ -8,8 +8,8 @@
 use crate::ir::Elem::{F32, U32};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
-    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Requirement,
-    Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
+    Access, BufferId, BufferLayout, Const, Expr, Extent, IrError, KernelBuilder, Operand,
+    Requirement, Scalar, Special, TensorMap, Ty, Var, VerifiedKernel,
 };
 use crate::lower::sgemm::shared::problem::{GemmProblem, TakenMatrices};
 use crate::lower::sgemm::shared::tf32::{tf32_bits, to_tf32, to_tf32_or_nan};
@@ -20,10 +20,10 @@ use crate::lower::sgemm::wgmma::row_scale;
 use crate::lower::sgemm::wgmma::row_scale::RowMax;
 use crate::plan::{SgemmPlan, WgmmaPlan};
 use crate::spec::{Arith, Copies};
-use crate::target::tensor_core::Format;
+use crate::target::Format;
 
-/// Terms to whose multiples rows of planes are padded: 16 bytes of a format, or 32.
-const PADDED: i32 = 8;
+/// Terms to whose multiples rows of planes are padded at least.
+const LEAST_PADDED: u8 = 8;
 /// Terms of a line of which a block makes planes.
 const TERMS: i32 = 64;
 /// Blocks of a multiprocessor: more than enough to keep memory busy.
@@ -33,12 +33,17 @@ const RESIDENT: u32 = 6;
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
     let splits = (t.splits() > 1).then(|| Expr::U64(t.splits().into()));
     let splits = in_all(count.cloned(), splits);
-    splits.into_iter().chain([lines.clone(), pitch(terms)]).collect()
+    splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
 }
 
 /// The terms of a row of planes, with its padding.
-pub(crate) fn pitch(terms: &Expr) -> Expr {
-    padded(terms.clone(), Expr::U64(PADDED as u64))
+pub(crate) fn pitch(t: &WgmmaPlan, terms: &Expr) -> Expr {
+    padded(terms.clone(), Expr::U64(padded_terms(t).into()))
+}
+
+/// Terms to whose multiples rows of planes are padded: 16 bytes, as a tensor map asks for, and 8 at least.
+fn padded_terms(t: &WgmmaPlan) -> u8 {
+    t.elem().vector_lanes().max(LEAST_PADDED)
 }
 
 /// How many planes so many matrices have, where several are counted of either.
@@ -62,20 +67,20 @@ pub(crate) fn slots(
     lines: Lines<'_>,
     counts: [Option<&Expr>; 2],
     given: [bool; 2],
-) -> [Slot; 2] {
+) -> [(Operand, Slot); 2] {
     let names = ["planes of A", "planes of B"];
     [0, 1].map(|nth| {
         let dims = dims(t, lines.counts[nth], lines.terms, counts[nth]);
         match given[nth] {
-            true => program.input(names[nth], t.elem(), dims),
-            false => program.temp(names[nth], t.elem(), dims),
+            true => program.input(SPLITS[nth], names[nth], t.elem(), dims),
+            false => (SPLITS[nth], program.temp(names[nth], t.elem(), dims)),
         }
     })
 }
 
 /// How long their rows are.
 pub(crate) fn rows(t: &WgmmaPlan) -> String {
-    format!("rows padded to {} bytes", PADDED as u32 * t.elem().size())
+    format!("rows padded to {} bytes", u32::from(padded_terms(t)) * t.elem().size())
 }
 
 fn padded(terms: Expr, to: Expr) -> Expr {
@@ -137,7 +142,7 @@ impl Splits {
         let pitch = (copies == Copies::Threads).then(|| b.extent("pitch", Ty::I32, Extent::PITCH));
         let row = match pitch {
             Some(pitch) => Expr::from(pitch),
-            None => padded(problem.k.into(), Expr::I32(PADDED)),
+            None => padded(problem.k.into(), Expr::I32(padded_terms(t).into())),
         };
         for (nth, (buffer, lines)) in buffers.into_iter().zip([problem.m, problem.n]).enumerate() {
             let all = in_all(problem.count_of(nth).map(Expr::from), count.map(Expr::from));

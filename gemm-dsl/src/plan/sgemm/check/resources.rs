@@ -79,11 +79,11 @@ pub(super) fn vectors(spec: &SgemmSpec, tile: Tile, draft: &TiledDraft, faults: 
         return;
     }
     let [a, b] = draft.operands();
-    for operand in [a, b].iter().filter(|operand| operand.width() == 4) {
-        let whole = operand.line().is_multiple_of(4);
+    for operand in [a, b].iter().filter(|operand| operand.width() > 1) {
+        let whole = operand.line().is_multiple_of(operand.width());
         faults.require(whole, || messages::float4_width(operand, tile));
     }
-    let acts = draft.has_global_vectors() || a.fragment_width() == 4 || b.fragment_width() == 4;
+    let acts = draft.has_global_vectors() || a.fragment_width() > 1 || b.fragment_width() > 1;
     faults.require(acts, || messages::float4_without_access(tile));
 }
 

@@ -41,14 +41,15 @@ pub(crate) fn tile_threads(tile: Tile, spec: &SgemmSpec) -> SpecError {
 pub(crate) fn float4_width(plan: &OperandPlan, tile: Tile) -> SpecError {
     let (operand, axis, width) = (plan.letter(), plan.contiguous(), plan.line());
     let line = if plan.lines_are_rows() { "row" } else { "column" };
-    let next = u64::from(width).next_multiple_of(4);
+    let lanes = plan.width();
+    let next = u64::from(width).next_multiple_of(lanes.into());
     SpecError::at_value(
         &["tile", "float4"],
         format!(
-            "`float4` moves 4 elements of a {line} of {operand} at once, and a {line} has {axis} = \
-             {width} elements in `tile: {tile}`: {width} mod 4 = {}; use a multiple of 4 such as \
+            "`float4` moves {lanes} elements of a {line} of {operand} at once, and a {line} has {axis} = \
+             {width} elements in `tile: {tile}`: {width} mod {lanes} = {}; use a multiple of {lanes} such as \
              {next}, or leave `float4` out",
-            width % 4,
+            width % lanes,
         ),
     )
 }

@@ -1,6 +1,6 @@
 //! The geometry of a kernel that stages its operands in shared memory.
 
-use crate::ir::Variant;
+use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::epilogue::EpiloguePlan;
 use crate::plan::sgemm::mma::MmaPlan;
 use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, contiguous_axes, shared_axes};
@@ -8,7 +8,7 @@ use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::plan::sgemm::waiting::BlockSize;
 use crate::plan::sgemm::{Decided, Passed, decided, facts, waiting};
-use crate::spec::{Arith, Bounds, Fragment, Order, Rect, SgemmSpec, Tile};
+use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
 facts! {
     /// The rectangle of the block tile that one warp computes.
@@ -132,9 +132,13 @@ impl TiledPlan {
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
         let mma = spec.arith != Arith::F32;
-        let by_fours =
-            |own: u32| !mma && spec.fragment != Fragment::Strided && own.is_multiple_of(4);
-        let given = |free, contiguous, shared, extent, own, pad| OperandFacts {
+        let types = spec.types();
+        let adjacent = |own: u32, elem: Elem| {
+            let is_whole = own.is_multiple_of(elem.vector_lanes().into());
+            !mma && spec.fragment != Fragment::Strided && is_whole
+        };
+        let given = |factor, free, contiguous, shared, extent, own, pad| OperandFacts {
+            elem: types.factor(factor),
             free,
             contiguous,
             shared,
@@ -145,15 +149,15 @@ impl TiledPlan {
             threads: threads_m * threads_n * spec.slices,
             shared_vectors: spec.float4,
             global_vectors,
-            by_fours: by_fours(own),
+            by_vectors: adjacent(own, types.factor(factor)),
             asynchronous,
             pitched: spec.pitched,
             mma,
         };
         let [a_lies, b_lies] = contiguous_axes(spec);
         let [a_shared, b_shared] = shared_axes(spec);
-        let a = given(Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
-        let b = given(Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
+        let a = given(Factor::A, Axis::M, a_lies, a_shared, tile.m, thread.m, spec.pad_a);
+        let b = given(Factor::B, Axis::N, b_lies, b_shared, tile.n, thread.n, spec.pad_b);
         let ragged = ragged_tile(spec, [a, b]);
         let (a, b) = (OperandPlan::new(a, ragged.value), OperandPlan::new(b, ragged.value));
         let products = spec.products;
@@ -162,8 +166,8 @@ impl TiledPlan {
             threads: threads_m * threads_n * products,
             shared: shared.next_multiple_of(16),
         };
-        let epilogue =
-            EpiloguePlan::new(spec, thread, pipeline, global_vectors && by_fours(thread.n), block);
+        let stores_vectors = global_vectors && adjacent(thread.n, types.c);
+        let epilogue = EpiloguePlan::new(spec, thread, pipeline, stores_vectors, block);
         Self {
             bm: tile.m,
             bn: tile.n,
@@ -234,7 +238,7 @@ impl TiledPlan {
 
     /// Whether some access to global memory moves 16 bytes.
     pub fn has_global_vectors(&self) -> bool {
-        [self.a.width(), self.b.width(), self.epilogue.width()].contains(&4)
+        [self.a.width(), self.b.width(), self.epilogue.width()].iter().any(|width| *width > 1)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Gpu, Machine, Tile};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
+use gemm_perf::Times;
 
 /// How fast a GPU is in an arithmetic that tensor cores compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,9 +35,10 @@ const fn wgmma(arith: Arith, teraflops: f64, launches: u32) -> Rate {
     Rate { arith, mma: Instruction::Wgmma, flops: teraflops * 1e12, tiles: SQUARE, launch }
 }
 
-/// `launch` and `next_launch` of `predict::devices`.
-const LAUNCH: f64 = 3.2e-6;
-const NEXT_LAUNCH: f64 = 1.15e-6;
+/// Seconds of a launch, and of each further one of the same program.
+const LAUNCH: f64 = TIMES.launch / 1e6;
+const NEXT_LAUNCH: f64 = TIMES.next_launch / 1e6;
+const TIMES: Times = gemm_perf::H200.times;
 
 /// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv` (2026-11-24), at 4096 and 8192: `bf16` by
 /// `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and 58.5; by `wgmma`, with what makes planes, `bf16` 580 and 679, `bf16x6` 129 and

@@ -1,7 +1,8 @@
 //! Tables fitted to times of which the best table is known.
 
 use super::*;
-use crate::grid::shapes;
+use crate::shapes;
+use crate::table_source::rows_of;
 use crate::tune::table::times::{CUBLAS, Head, Time, TimesFile};
 use crate::tune::table::tree::Tree;
 use gemm_dsl::spec::{Accuracy, GemmLayout};

@@ -100,7 +100,7 @@ fn moved(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grid::shapes::GemmShape;
+    use crate::shapes::GemmShape;
     use crate::tune::table::condition::Feature;
     use gemm_dsl::spec::GemmLayout;
     use gemm_dsl::tables::Target;

@@ -3,8 +3,8 @@
 
 mod text;
 
-use super::{Blas, Gpu, Product, failed};
 use crate::epilogue::FACTORS;
+use crate::gpu::{Blas, Gpu, Product, failed};
 use crate::operands::Operands;
 use crate::products::Products;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig, PushKernelArg};

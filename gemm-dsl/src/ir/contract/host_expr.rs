@@ -1,13 +1,13 @@
 //! Expressions of a contract, cheap to evaluate at every launch.
 
 use super::super::{ConstDecl, Elem, Expr, Kernel, ParamKind, Scalar};
-use super::Source;
+use crate::ir::Source;
 use crate::ir::eval;
 use crate::ir::eval::HostError;
 
 /// An expression over constants and the extents and strides among the scalar parameters.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Rule {
+pub(super) enum HostExpr {
     /// A number.
     Number(u64),
     /// A parameter.
@@ -16,7 +16,7 @@ pub(super) enum Rule {
     General(Expr, Vec<ConstDecl>),
 }
 
-impl Rule {
+impl HostExpr {
     /// Fails where the expression has no value on the host.
     pub(super) fn new(k: &Kernel, expr: &Expr) -> Result<Self, String> {
         eval::check(expr, &k.consts, &|param| match is_bound(k, param) {
@@ -25,27 +25,27 @@ impl Rule {
         })?;
         if let Ok(value) = k.eval_const(expr) {
             let value = u64::try_from(value).map_err(|_| format!("it is {value}"))?;
-            return Ok(Rule::Number(value));
+            return Ok(HostExpr::Number(value));
         }
         Ok(match expr {
-            Expr::Param(p) => Rule::Param(p.param),
+            Expr::Param(p) => HostExpr::Param(p.param),
             // Extents and strides are never negative.
             Expr::Cast(Elem::U64, inner) if matches!(**inner, Expr::Param(_)) => {
                 Self::new(k, inner)?
             }
-            _ => Rule::General(expr.clone(), k.consts.clone()),
+            _ => HostExpr::General(expr.clone(), k.consts.clone()),
         })
     }
 
     /// The value for a launch's scalar parameters.
     pub(super) fn value(&self, scalars: &[Option<u64>]) -> Result<i128, HostError> {
         match self {
-            Rule::Number(value) => Ok((*value).into()),
-            Rule::Param(param) => {
+            HostExpr::Number(value) => Ok((*value).into()),
+            HostExpr::Param(param) => {
                 let value = scalars.get(*param).copied().flatten();
                 value.map(i128::from).ok_or(HostError::Unbound(*param))
             }
-            Rule::General(expr, consts) => eval::eval(expr, consts, scalars),
+            HostExpr::General(expr, consts) => eval::eval(expr, consts, scalars),
         }
     }
 }

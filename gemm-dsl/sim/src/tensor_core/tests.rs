@@ -12,7 +12,7 @@ fn word(format: Format, value: f32) -> u32 {
 }
 
 fn dot(rules: Rules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
-    let decoded = |value| format.decode(word(format, value));
+    let decoded = |value| MmaOperand::decode(format, word(format, value));
     let a: Vec<MmaOperand> = terms.iter().map(|(a, _)| decoded(*a)).collect();
     let b: Vec<MmaOperand> = terms.iter().map(|(_, b)| decoded(*b)).collect();
     f32::from_bits(rules.dot(format, &a, &b, c.to_bits()))
@@ -122,11 +122,11 @@ fn a_zero_moves_nothing() {
 
 #[test]
 fn low_bits_of_a_tf32_do_not_count() {
-    let [low, none] = [0x3f80_1fff, 0x7f80_1000].map(|word| Format::Tf32.decode(word));
-    assert_eq!(low, Format::Tf32.decode(0x3f80_0000));
+    let [low, none] = [0x3f80_1fff, 0x7f80_1000].map(|word| MmaOperand::decode(Format::Tf32, word));
+    assert_eq!(low, MmaOperand::decode(Format::Tf32, 0x3f80_0000));
     // A NaN whose payload lies there alone is taken for an infinity.
     assert_eq!(none, MmaOperand::Infinite { negative: false });
-    assert_eq!(Format::Tf32.decode(0x7fc0_0000), MmaOperand::Nan);
+    assert_eq!(MmaOperand::decode(Format::Tf32, 0x7fc0_0000), MmaOperand::Nan);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How tensor cores multiply and add, bit by bit.
 //!
-//! A matrix instruction ([`Mma`](crate::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
+//! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
 //! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
 //! M. Mikaitis, arXiv:2512.07004), and [`Rules::fused_sum`] says it: all terms of a group, the addend among them, are cut
 //! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
@@ -14,73 +14,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::target::intrinsic::CANONICAL_NAN;
-
-/// What the operands of a matrix instruction are; their elements in memory are of [`Elem`](crate::ir::Elem).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// The upper half of a binary32.
-    Bf16,
-    /// IEEE binary16.
-    F16,
-    /// A binary32 of which the low 13 bits of the mantissa do not count.
-    Tf32,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Format; 3] = [Format::Bf16, Format::F16, Format::Tf32];
-
-    /// Bits of a word.
-    pub const fn bits(self) -> u32 {
-        match self {
-            Format::Bf16 | Format::F16 => 16,
-            Format::Tf32 => 32,
-        }
-    }
-
-    /// Numbers of a word of 32 bits.
-    pub const fn per_word(self) -> usize {
-        (32 / self.bits()) as usize
-    }
-
-    /// Terms of a sum that one matrix instruction takes: 8 words.
-    pub const fn terms(self) -> usize {
-        8 * self.per_word()
-    }
-
-    /// As PTX writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Bf16 => "bf16",
-            Format::F16 => "f16",
-            Format::Tf32 => "tf32",
-        }
-    }
-
-    /// Bits of the mantissa behind the point.
-    const fn fraction(self) -> u32 {
-        match self {
-            Format::Bf16 => 7,
-            Format::F16 | Format::Tf32 => 10,
-        }
-    }
-
-    /// The exponent of a number whose bits are all but the sign's and the mantissa's.
-    const fn bias(self) -> i32 {
-        match self {
-            Format::F16 => 15,
-            Format::Bf16 | Format::Tf32 => 127,
-        }
-    }
-
-    /// Reads a word.
-    pub fn decode(self, word: u32) -> MmaOperand {
-        let word = if self == Format::Tf32 { word >> 13 } else { word };
-        let exponent_bits = if self == Format::F16 { 5 } else { 8 };
-        decode(word, exponent_bits, self.fraction(), self.bias())
-    }
-}
+use gemm_dsl::target::Format;
+use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 
 /// Bits of the mantissa of a binary32 behind the point.
 const FRACTION: u32 = 23;
@@ -105,6 +40,15 @@ pub enum MmaOperand {
     },
     /// None.
     Nan,
+}
+
+impl MmaOperand {
+    /// Reads a word.
+    pub fn decode(format: Format, word: u32) -> Self {
+        let word = if format == Format::Tf32 { word >> 13 } else { word };
+        let exponent_bits = if format == Format::F16 { 5 } else { 8 };
+        decode(word, exponent_bits, format.fraction(), format.bias())
+    }
 }
 
 /// A word of one sign, an exponent and a mantissa.
@@ -162,11 +106,12 @@ impl Rules {
     /// its own.
     ///
     /// ```
-    /// use gemm_dsl::target::tensor_core::{Format, Rules};
+    /// use gemm_dsl::target::Format;
+    /// use gemm_sim::tensor_core::{MmaOperand, Rules};
     ///
     /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
-    /// let one = Format::Bf16.decode(0x3f80);
-    /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| Format::Bf16.decode(word));
+    /// let one = MmaOperand::decode(Format::Bf16, 0x3f80);
+    /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| MmaOperand::decode(Format::Bf16, word));
     /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
     /// assert_eq!((sum(Rules::SM_80), sum(Rules::SM_90)), (-0.5, -0.75));
     /// ```

@@ -1,4 +1,4 @@
-//! Planes of a matrix on a device, as they are kept.
+//! Splits of a matrix on a device, as they are kept.
 
 use crate::buffer::Buffer;
 use crate::device::Device;
@@ -8,11 +8,11 @@ use gemm_dsl::ir::contract::ArrayAxis;
 use gemm_dsl::spec::Arith;
 use half::{bf16, f16};
 
-/// Planes on a device.
+/// Splits on a device.
 #[derive(Debug)]
-pub struct Planes {
+pub struct SplitBuffers {
     pub(crate) arith: Arith,
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: SplitElements,
     /// The greatest magnitude of each line, where lines are scaled.
     pub(crate) greatest: Option<Buffer<u32>>,
     /// Their extents, and the distances between neighbours.
@@ -23,25 +23,25 @@ pub struct Planes {
 
 /// Their elements.
 #[derive(Debug)]
-pub enum Numbers {
+pub enum SplitElements {
     Bf16(Buffer<bf16>),
     F16(Buffer<f16>),
     Tf32(Buffer<f32>),
 }
 
 /// Does the same with numbers of whichever element.
-macro_rules! with_numbers {
+macro_rules! with_elements {
     ($numbers:expr, $buffer:ident => $then:expr) => {
         match $numbers {
-            $crate::planes::Numbers::Bf16($buffer) => $then,
-            $crate::planes::Numbers::F16($buffer) => $then,
-            $crate::planes::Numbers::Tf32($buffer) => $then,
+            $crate::splits::SplitElements::Bf16($buffer) => $then,
+            $crate::splits::SplitElements::F16($buffer) => $then,
+            $crate::splits::SplitElements::Tf32($buffer) => $then,
         }
     };
 }
-pub(crate) use with_numbers;
+pub(crate) use with_elements;
 
-impl Numbers {
+impl SplitElements {
     pub fn alloc(device: &Device, elem: Elem, len: usize) -> Result<Self> {
         Ok(match elem {
             Elem::Bf16 => Self::Bf16(device.alloc_of(len)?),
@@ -52,7 +52,7 @@ impl Numbers {
     }
 }
 
-impl Planes {
+impl SplitBuffers {
     /// Whether products in an arithmetic take them.
     pub fn are_for(&self, arith: Arith) -> bool {
         self.arith == arith

@@ -1,10 +1,10 @@
 //! What a launch tells of itself.
 
+use crate::backend::StepCounters;
 use crate::compile::Resources;
-use crate::program::{Loadable, Made, Prepared};
+use crate::program::{CachedKernel, CachedProgram, KernelLoad};
 use gemm_dsl::ir::Variant;
-use gemm_dsl::ir::program::KernelId;
-use gemm_sim::{Counters, Profile, SassCounters};
+use gemm_dsl::ir::program::{ExecutedLaunch, Execution};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,77 +12,53 @@ use std::time::Duration;
 /// What a launch did.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Launched {
-    pub(crate) program: Arc<Prepared>,
-    /// The kernel whose text is the program's, or the one that stood in for it, whether there was anything to launch or
-    /// not; the first one where it was no step.
-    pub(crate) main: KernelId,
-    pub(crate) steps: Vec<Ran>,
-    pub(crate) took: Took,
+pub struct LaunchReport {
+    pub(crate) program: Arc<CachedProgram>,
+    /// The launches that were made.
+    pub(crate) execution: Execution<Option<Box<StepCounters>>>,
+    pub(crate) load_times: LoadTimes,
 }
 
 /// What a launch took to have machine code that the device had not.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Took {
+pub(crate) struct LoadTimes {
     compiled: Option<Duration>,
     found: Option<Duration>,
 }
 
-impl Took {
+impl LoadTimes {
     /// Adds what a kernel took, if it was not there.
-    pub(crate) fn add(&mut self, made: Option<Made>) {
-        let Some(Made { took, is_compiled }) = made else { return };
+    pub(crate) fn add(&mut self, made: Option<KernelLoad>) {
+        let Some(KernelLoad { took, is_compiled }) = made else { return };
         let sum = if is_compiled { &mut self.compiled } else { &mut self.found };
         *sum = Some(sum.unwrap_or_default() + took);
     }
 }
 
-/// A kernel that ran.
-#[derive(Clone)]
-pub(crate) struct Ran {
-    pub(crate) kernel: KernelId,
-    pub(crate) grid: [u32; 3],
-    pub(crate) is_main: bool,
-    pub(crate) counted: Option<Box<Counted>>,
-}
-
-/// What the simulator has counted of a kernel.
+/// One kernel launch of a [`LaunchReport`] program.
 #[derive(Clone, Copy)]
-pub struct Counted {
-    counters: Counters,
-    /// As the machine code does it, if that was asked for.
-    compiled: Option<SassCounters>,
+pub struct StepReport<'a> {
+    program: &'a CachedProgram,
+    pub(crate) launch: &'a ExecutedLaunch<Option<Box<StepCounters>>>,
 }
 
-impl Counted {
-    pub(crate) fn from_profile(profile: &Profile) -> Self {
-        Self { counters: profile.total, compiled: profile.compiled }
-    }
-}
-
-/// One kernel launch of a [`Launched`] program.
-#[derive(Clone, Copy)]
-pub struct LaunchedStep<'a> {
-    program: &'a Prepared,
-    ran: &'a Ran,
-}
-
-impl Launched {
-    /// The access variant that ran: of a reduction, the one of the first pass; of a product with planes, the one that
+impl LaunchReport {
+    /// The access variant that ran: of a reduction, the one of the first pass; of a product with splits, the one that
     /// multiplies them.
     pub fn variant(&self) -> Variant {
-        self.program.kernel(self.main).kernel.variant
+        self.program.kernel(self.execution.main).kernel.variant
     }
 
     /// The number of kernel launches: more than one where a reduction took several passes, 0 where
     /// there was nothing to compute.
     pub fn passes(&self) -> usize {
-        self.steps.len()
+        self.execution.launches.len()
     }
 
     /// The kernel launches, in order.
-    pub fn steps(&self) -> impl ExactSizeIterator<Item = LaunchedStep<'_>> {
-        self.steps.iter().map(|ran| LaunchedStep { program: &self.program, ran })
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = StepReport<'_>> {
+        let launches = self.execution.launches.iter();
+        launches.map(|launch| StepReport { program: &self.program, launch })
     }
 
     /// How long it compiled: the time from the text of its kernels to machine code that is loaded, as a first launch
@@ -100,88 +76,71 @@ impl Launched {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn compiled(&self) -> Option<Duration> {
-        self.took.compiled
+        self.load_times.compiled
     }
 
     /// How long it took to load kernels that were found in the disk cache; none where it has loaded none from there.
     pub fn loaded_from_disk(&self) -> Option<Duration> {
-        self.took.found
+        self.load_times.found
     }
 
     /// Registers of a thread, its stack and the static shared memory of a block, as the driver
     /// reports them of the machine code of the variant that ran. Spilled registers lie on the
     /// stack; the driver does not tell them apart, so their fields are 0. None in the simulator.
     pub fn resources(&self) -> Option<Resources> {
-        self.program.kernel(self.main).resources()
+        self.program.kernel(self.execution.main).resources()
     }
 
     /// The launch of the kernel whose text is the program's, or of the one that stood in for it; the first one where another way
     /// was gone. None where there was nothing for it to do.
-    pub fn main_step(&self) -> Option<LaunchedStep<'_>> {
-        self.steps().find(LaunchedStep::is_main)
-    }
-
-    /// What the simulator counted of the [main step](Self::main_step); none on a GPU. What all of them did say the
-    /// [steps](Self::steps).
-    pub fn counters(&self) -> Option<&Counters> {
-        self.main_step()?.counters()
+    pub fn main_step(&self) -> Option<StepReport<'_>> {
+        self.steps().find(StepReport::is_main)
     }
 }
 
-impl<'a> LaunchedStep<'a> {
+impl<'a> StepReport<'a> {
     /// The name of the kernel.
     pub fn kernel(&self) -> &'a str {
-        &self.loadable().kernel.name
+        &self.cached_kernel().kernel.name
     }
 
     /// Which of the kernels that compute the same it is.
     pub fn variant(&self) -> Variant {
-        self.loadable().kernel.variant
+        self.cached_kernel().kernel.variant
     }
 
     /// The blocks along x, y and z.
     pub fn grid(&self) -> [u32; 3] {
-        self.ran.grid
+        self.launch.grid
     }
 
-    /// Whether it is the [main one](Launched::main_step).
+    /// Whether it is the [main one](LaunchReport::main_step).
     pub fn is_main(&self) -> bool {
-        self.ran.is_main
+        self.launch.is_main
     }
 
-    /// As [`Launched::resources`], of this kernel.
+    /// As [`LaunchReport::resources`], of this kernel.
     pub fn resources(&self) -> Option<Resources> {
-        self.loadable().resources()
+        self.cached_kernel().resources()
     }
 
-    /// What the simulator counted; none on a GPU.
-    pub fn counters(&self) -> Option<&'a Counters> {
-        Some(&self.ran.counted.as_ref()?.counters)
-    }
-
-    /// What the machine code was charged with, as predicted; none but of a device that counts that too
-    /// ([`Simulation::compiled`](crate::Simulation::compiled)).
-    pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
-        self.ran.counted.as_ref()?.compiled.as_ref()
-    }
-
-    fn loadable(&self) -> &'a Loadable {
-        self.program.kernel(self.ran.kernel)
+    fn cached_kernel(&self) -> &'a CachedKernel {
+        self.program.kernel(self.launch.kernel)
     }
 }
 
-impl fmt::Debug for Launched {
+impl fmt::Debug for LaunchReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Launched")
+        f.debug_struct("LaunchReport")
             .field("variant", &self.variant())
             .field("steps", &self.steps().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for LaunchedStep<'_> {
+impl fmt::Debug for StepReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaunchedStep")
+        f.debug_struct("StepReport")
             .field("kernel", &self.kernel())
             .field("variant", &self.variant())
             .field("grid", &self.grid())

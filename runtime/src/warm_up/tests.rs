@@ -1,4 +1,4 @@
-use super::{ahead, in_parallel};
+use super::{in_parallel, warm_up};
 use crate::{Device, Error};
 use gemm_dsl::spec::{ReduceSpec, SgemmSpec};
 use std::sync::Barrier;
@@ -28,10 +28,10 @@ fn items_are_worked_on_at_once() {
 #[test]
 fn lines_are_made_once() {
     let device = Device::simulator();
-    ahead::<ReduceSpec>(&device, ["op: max", "op: min", "op: max"]).expect("sound");
-    ahead::<SgemmSpec>(&device, ["tile: 8x8x8"]).expect("sound");
+    warm_up::<ReduceSpec>(&device, ["op: max", "op: min", "op: max"]).expect("sound");
+    warm_up::<SgemmSpec>(&device, ["tile: 8x8x8"]).expect("sound");
     assert_eq!(device.programs().made(), 3);
-    ahead::<ReduceSpec>(&device, ["op: min"]).expect("sound");
+    warm_up::<ReduceSpec>(&device, ["op: min"]).expect("sound");
     let max = crate::reduce_kernel!(op: max);
     assert_eq!(max.run(&device, &[1.0, 2.0]).expect("two"), 2.0);
     assert_eq!(device.programs().made(), 3);
@@ -41,7 +41,7 @@ fn lines_are_made_once() {
 fn the_first_line_that_fails_is_told_and_the_others_are_made() {
     let device = Device::simulator();
     let lines = ["op: max", "block: 7", "op: min", "block: 9"];
-    let told = ahead::<ReduceSpec>(&device, lines).expect_err("two are faulty");
+    let told = warm_up::<ReduceSpec>(&device, lines).expect_err("two are faulty");
     assert!(
         matches!(&told, Error::Ahead { line, error, others: 1 }
             if line == "block: 7" && matches!(**error, Error::Spec(_))),

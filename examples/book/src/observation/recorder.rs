@@ -1,9 +1,6 @@
 //! What is kept of the launches that are looked on at.
 
-use crate::fault;
-use crate::fault::{FaultReport, ReplayedLaunch};
-use gemm_bench::cli::Failure;
-use gemm_runtime::watch::{Arguments, Profile, Seen, Trace, VerifiedKernel, Watch};
+use gemm_runtime::watch::{Arguments, KernelRun, Profile, Trace, VerifiedKernel, Watch};
 use gemm_runtime::{Device, SimError, Simulation};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -28,23 +25,10 @@ pub(super) struct Recording {
 }
 
 /// A launch: its kernel, its grid and its arguments.
-pub(super) struct LaunchRecord {
-    kernel: VerifiedKernel,
-    grid: [u32; 3],
-    arguments: Arguments,
-}
-
-impl LaunchRecord {
-    /// Draws the fault of a kernel that the macro of that name made of a line.
-    pub(super) fn drawn(
-        &self,
-        family: &'static str,
-        line: String,
-    ) -> Result<Option<FaultReport>, Failure> {
-        let Self { kernel, grid, arguments } = self;
-        let launch = ReplayedLaunch { kernel, grid: *grid, arguments };
-        fault::drawn(family, line, launch, None, Simulation::default().instructions)
-    }
+pub(crate) struct LaunchRecord {
+    pub(crate) kernel: VerifiedKernel,
+    pub(crate) grid: [u32; 3],
+    pub(crate) arguments: Arguments,
 }
 
 impl Recorder {
@@ -104,7 +88,7 @@ impl Watch for Recorder {
         (0..(self.count)(grid)).collect()
     }
 
-    fn ran(&self, seen: Seen<'_>) {
+    fn ran(&self, seen: KernelRun<'_>) {
         let is_looked_at = match &self.kernel {
             Some(kernel) => *kernel == seen.kernel.name,
             None => seen.is_main,
@@ -118,7 +102,7 @@ impl Watch for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::Spec;
+    use crate::observation::Spec;
     use crate::sync;
     use gemm_bench::family::Family;
     use gemm_dsl::cuda;
@@ -146,8 +130,6 @@ mod tests {
         assert!(broken.fault.what.starts_with("data race on As[0][0]"), "{:?}", broken.fault);
         assert_eq!(broken.accesses.len(), 2);
         // One that runs through leaves nothing to draw.
-        assert!(
-            spec.fault(Family::Sgemm, spec.at().expect("a shape")).expect("a launch").is_none()
-        );
+        assert!(spec.failed(spec.at().expect("a shape")).is_none());
     }
 }

@@ -6,7 +6,7 @@ mod tests;
 use crate::backend::Backend;
 use crate::device::{Device, dispatch};
 use crate::error::{Error, Result};
-use crate::program::{Made, Prepared};
+use crate::program::{CachedProgram, KernelLoad};
 use gemm_dsl::Family;
 use gemm_dsl::ir::program::KernelId;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use std::thread::{self, Builder};
 ///
 /// # Errors
 /// [`Error::Ahead`] for the first line that fails, when all others are made.
-pub(crate) fn ahead<'l, S: Family>(
+pub(crate) fn warm_up<'l, S: Family>(
     device: &Device,
     lines: impl IntoIterator<Item = &'l str>,
 ) -> Result<()> {
@@ -34,11 +34,11 @@ pub(crate) fn ahead<'l, S: Family>(
 /// Makes all kernels of the programs of these lines.
 ///
 /// # Errors
-/// As [`ahead`].
+/// As [`warm_up`].
 pub(crate) fn make(
     device: &Device,
     lines: &[&str],
-    programs: Vec<Result<Arc<Prepared>>>,
+    programs: Vec<Result<Arc<CachedProgram>>>,
 ) -> Result<()> {
     let (mut kernels, mut failures) = (Vec::new(), Vec::new());
     for (number, program) in programs.into_iter().enumerate() {
@@ -67,7 +67,7 @@ pub(crate) fn make(
 ///
 /// # Errors
 /// What the first one fails with.
-pub fn load(device: &Device, program: &Prepared) -> Result<()> {
+pub fn load(device: &Device, program: &CachedProgram) -> Result<()> {
     if device.is_simulator() || program.is_loaded() {
         return Ok(());
     }
@@ -76,7 +76,7 @@ pub fn load(device: &Device, program: &Prepared) -> Result<()> {
     made.into_iter().try_for_each(|made| made.map(drop))
 }
 
-fn ready(device: &Device, program: &Prepared, id: KernelId) -> Result<Option<Made>> {
+fn ready(device: &Device, program: &CachedProgram, id: KernelId) -> Result<Option<KernelLoad>> {
     dispatch!(device, on => on.backend.ready(program.kernel(id)))
 }
 

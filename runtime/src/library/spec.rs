@@ -2,7 +2,7 @@
 
 /// A library that is looked for.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct LibrarySpec {
     /// What messages call it.
     pub name: &'static str,
     /// The variable of the environment that says where it is: a file or a directory. Where it is set, nothing else is
@@ -13,12 +13,12 @@ pub struct Wanted {
     /// Whether a file is named as the library is.
     pub is_file: fn(&str) -> bool,
     /// Where else to look, in this order.
-    pub order: [Place; 3],
+    pub order: [SearchPlace; 3],
 }
 
 /// Where a library may be.
 #[derive(Clone, Copy, Debug)]
-pub enum Place {
+pub enum SearchPlace {
     /// On the loader's own path.
     Loader,
     /// In the toolkit that `CUDA_PATH` or `CUDA_HOME` names.
@@ -28,7 +28,7 @@ pub enum Place {
 }
 
 /// NVIDIA's compiler of CUDA C, in toolkits and in the wheels `nvidia-cuda-nvrtc*`.
-pub static NVRTC: Wanted = Wanted {
+pub static NVRTC: LibrarySpec = LibrarySpec {
     name: "NVRTC",
     variable: "GEMM_NVRTC_PATH",
     names: if cfg!(windows) {
@@ -37,7 +37,7 @@ pub static NVRTC: Wanted = Wanted {
         &["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"]
     },
     is_file: is_nvrtc,
-    order: [Place::Loader, Place::Toolkits, Place::Wheels],
+    order: [SearchPlace::Loader, SearchPlace::Toolkits, SearchPlace::Wheels],
 };
 
 /// Whether a file is named as NVRTC is: not its builtins, not the `alt` build beside it.

@@ -1,6 +1,5 @@
-//! How many operations stand between a value and its result, by the tree of a plan.
+//! How many launches and operations stand between a value and its result, by the tree of a plan.
 
-use crate::reduction;
 use gemm_dsl::plan::{Blocks, ReducePlan, Share};
 
 /// The tree over the values of one result.
@@ -27,7 +26,7 @@ impl Depth {
         let halvings = u64::from(plan.group().ilog2());
         if plan.share() == Share::Tiles {
             // Each of the passes is a round and a tree; in a vector the values are folded in pairs.
-            let passes = reduction::passes(plan, n as usize) as u64;
+            let passes = passes(plan, n as usize) as u64;
             return Self { held, rounds: passes, combined: passes * halvings };
         }
         let rounds = n.div_ceil(plan.elements_per_round()).max(1);
@@ -58,6 +57,22 @@ impl Depth {
     pub fn combinations(&self) -> u64 {
         self.rounds + self.combined
     }
+}
+
+/// The launches that a reduction of an array takes: each leaves one value a block, the last one value. Of no elements
+/// there are no runs.
+pub fn passes(plan: &ReducePlan, len: usize) -> usize {
+    if plan.share() != Share::Tiles {
+        let leaves = len > 0 || !matches!(plan.blocks(), Blocks::Runs(_));
+        return if plan.has_partials() && !plan.is_once() && leaves { 2 } else { 1 };
+    }
+    let mut left = (len as u64).div_ceil(plan.elements_per_block());
+    let mut passes = 1;
+    while left > 1 {
+        left = left.div_ceil(plan.elements_per_block());
+        passes += 1;
+    }
+    passes
 }
 
 #[cfg(test)]

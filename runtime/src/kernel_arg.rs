@@ -1,6 +1,9 @@
-//! Where arrays lie, and what a kernel is given.
+//! Addresses of arrays, and the arguments of a kernel.
 
+use crate::backend::Backend;
+use crate::launch::BoundArray;
 use gemm_dsl::ir::contract::MappedArray;
+use gemm_dsl::ir::program::KernelArgument;
 use gemm_dsl::ir::{Elem, TensorMap, Ty};
 use std::ops::Range;
 
@@ -20,8 +23,8 @@ pub trait Address: Clone {
     fn range(&self, len: u64) -> Range<u64>;
 }
 
-/// One argument of a launch: `A` are addresses, `P` what a back end keeps for a list beside those of its arrays.
-pub enum Argument<'a, A, P> {
+/// An argument of a kernel: `A` are addresses, `P` what a back end keeps for a list beside those of its arrays.
+pub enum KernelArg<'a, A, P> {
     /// The bits of a number of at most 4 bytes.
     Word(u32),
     /// The bits of a number of 8 bytes.
@@ -29,7 +32,16 @@ pub enum Argument<'a, A, P> {
     /// The address of an array.
     Array(A),
     /// An array that the kernel finds by its tensor map.
-    Mapped(A, Box<Description>),
+    TensorMap {
+        /// Its address.
+        address: A,
+        /// The type that the kernel takes its elements for.
+        elem: Elem,
+        /// The map, as the kernel declares it.
+        map: &'a TensorMap,
+        /// The array, as the launch describes it.
+        mapped: &'a MappedArray,
+    },
     /// A list of arrays.
     List {
         /// Their addresses.
@@ -39,28 +51,26 @@ pub enum Argument<'a, A, P> {
     },
 }
 
-/// What is said of an array with a tensor map.
-#[derive(Clone, Debug)]
-pub struct Description {
-    /// What the kernel takes its elements for.
-    pub(crate) elem: Elem,
-    /// What the kernel says.
-    pub(crate) map: TensorMap,
-    /// What the launch says.
-    pub(crate) mapped: MappedArray,
-}
-
-impl<A, P> Argument<'_, A, P> {
-    /// The same array for a parameter that is its tensor map.
-    pub fn mapped(self, description: Description) -> Self {
-        match self {
-            Self::Array(address) => Self::Mapped(address, Box::new(description)),
-            other => other,
+impl<'a, A: Address, P> KernelArg<'a, A, P> {
+    /// The argument for an array or a number of a program.
+    pub(crate) fn new<B>(argument: &KernelArgument<'a, BoundArray<'_, B>>) -> Self
+    where
+        B: Backend<Address = A, Pointers = P>,
+    {
+        match *argument {
+            KernelArgument::Scalar(ty, bits) => Self::scalar(ty, bits),
+            KernelArgument::Array(array) => array.argument(),
+            KernelArgument::TensorMap { array, elem, map, mapped } => match array.argument() {
+                Self::Array(address) => Self::TensorMap { address, elem, map, mapped },
+                list => list,
+            },
         }
     }
+}
 
+impl<A, P> KernelArg<'_, A, P> {
     /// A number of this type, as wide as the kernel's parameter is.
-    pub fn scalar(ty: Ty, bits: u64) -> Self {
+    fn scalar(ty: Ty, bits: u64) -> Self {
         match ty {
             Ty::Scalar(elem) if elem.size() == 8 => Self::Double(bits),
             _ => Self::Word(bits as u32),
@@ -70,7 +80,7 @@ impl<A, P> Argument<'_, A, P> {
 
 #[cfg(test)]
 mod tests {
-    use super::Argument;
+    use super::KernelArg;
     use gemm_dsl::ir::{Elem, Ty};
 
     /// A GPU reads as many bytes as the parameter has, and the simulator cannot tell.
@@ -87,9 +97,9 @@ mod tests {
             (Ty::U64, true),
             (Ty::F64, true),
         ] {
-            match (Argument::<(), ()>::scalar(ty, BITS), wide) {
-                (Argument::Double(bits), true) => assert_eq!(bits, BITS, "{ty:?}"),
-                (Argument::Word(bits), false) => assert_eq!(bits, 0x89ab_cdef, "{ty:?}"),
+            match (KernelArg::<(), ()>::scalar(ty, BITS), wide) {
+                (KernelArg::Double(bits), true) => assert_eq!(bits, BITS, "{ty:?}"),
+                (KernelArg::Word(bits), false) => assert_eq!(bits, 0x89ab_cdef, "{ty:?}"),
                 _ => panic!("{ty:?} has another width"),
             }
         }

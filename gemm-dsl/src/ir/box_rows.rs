@@ -1,0 +1,63 @@
+//! How shared arrays lie for the hardware that copies boxes and multiplies them.
+
+use super::{
+    Access, Buffer, BufferLayout, Descriptor, Kernel, Space, Stmt, TensorSwizzle, VECTOR_BYTES,
+    Wgmma,
+};
+
+/// How a box lies in shared memory: in rows without gaps, the last dimension of the buffer contiguous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BoxRows {
+    /// Elements of a row.
+    pub(crate) length: u64,
+    pub(crate) swizzle: TensorSwizzle,
+}
+
+impl BoxRows {
+    /// Those of a shared array, if it lies as such hardware has it.
+    pub(crate) fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+        let BufferLayout::Array { order, pad, swizzle } = &buffer.layout else { return None };
+        let plain = order.iter().copied().eq(0..buffer.dims.len());
+        let packed = k.eval_const(pad).is_ok_and(|pad| pad == 0);
+        if buffer.space != Space::Shared || !plain || !packed {
+            return None;
+        }
+        let length = u64::try_from(k.eval_const(buffer.dims.last()?).ok()?).ok()?;
+        let bytes = length.checked_mul(buffer.elem.size().into())?;
+        let swizzle = match swizzle {
+            None => TensorSwizzle::None,
+            Some(swizzle) => TensorSwizzle::ALL.into_iter().find(|of| {
+                of.layout(buffer.elem) == Some(*swizzle) && of.bytes().map(u64::from) == Some(bytes)
+            })?,
+        };
+        Some(Self { length, swizzle })
+    }
+}
+
+impl Descriptor {
+    /// That of a shared array, if one can say how it lies.
+    pub fn from_buffer(k: &Kernel, buffer: &Buffer) -> Option<Self> {
+        let swizzle = BoxRows::from_buffer(k, buffer)?.swizzle;
+        Some(Self { swizzle, stride: Wgmma::GROUP * swizzle.bytes()? })
+    }
+}
+
+impl Kernel {
+    /// For each buffer, the bytes whose multiple its address in shared memory is.
+    pub fn alignments(&self) -> Vec<u64> {
+        let mut bytes = vec![u64::from(VECTOR_BYTES); self.buffers.len()];
+        let mut note = |access: &Access| {
+            let rows =
+                self.buffers.get(access.buffer.id).and_then(|b| BoxRows::from_buffer(self, b));
+            if let (Some(rows), Some(bytes)) = (rows, bytes.get_mut(access.buffer.id)) {
+                *bytes = rows.swizzle.alignment();
+            }
+        };
+        self.visit(&mut |stmt| match stmt {
+            Stmt::TensorCopy(copy) => note(&copy.to),
+            Stmt::Wgmma(wgmma) => [&wgmma.a, &wgmma.b].into_iter().for_each(&mut note),
+            _ => {}
+        });
+        bytes
+    }
+}

@@ -1,0 +1,80 @@
+//! Functions are declared once, however often one is asked for.
+
+#[cfg(test)]
+mod tests;
+
+use super::KernelBuilder;
+use crate::ir::{Expr, Function, FunctionId, Ty, Var};
+
+impl KernelBuilder {
+    /// Declares a function, or finds the one of this name, which must be the same: another one is a
+    /// mistake that [`KernelBuilder::finish`] tells. Functions that it applies are declared before it.
+    pub fn function(
+        &mut self,
+        name: &str,
+        meaning: &[&str],
+        params: &[(&str, Ty)],
+        body: impl FnOnce(&mut Self, &[Var]) -> Expr,
+    ) -> FunctionId {
+        let Some(id) = self.kernel.functions.iter().position(|f| f.name == name) else {
+            let before = self.kernel.vars.len();
+            let function = self.define(name, meaning, params, body);
+            let result = function.value.ty();
+            self.vars_before.push(before);
+            self.kernel.functions.push(function);
+            return FunctionId { id: self.kernel.functions.len() - 1, result };
+        };
+        // Made again where the first one was made, the same function has the same variables.
+        let before = self.vars_before[id].min(self.kernel.vars.len());
+        let vars = self.kernel.vars.split_off(before);
+        let again = self.define(name, meaning, params, body);
+        let same_names = vars.starts_with(&self.kernel.vars[before..]);
+        self.kernel.vars.truncate(before);
+        self.kernel.vars.extend(vars);
+        let known = &self.kernel.functions[id];
+        // In words: two zeros of different signs are equal.
+        let same = format!("{again:?}") == format!("{known:?}");
+        if !(same && same_names) {
+            self.fault.get_or_insert_with(|| format!("two functions are called {name}"));
+        }
+        FunctionId { id, result: known.value.ty() }
+    }
+
+    fn define(
+        &mut self,
+        name: &str,
+        meaning: &[&str],
+        params: &[(&str, Ty)],
+        body: impl FnOnce(&mut Self, &[Var]) -> Expr,
+    ) -> Function {
+        let params: Vec<Var> = params.iter().map(|(name, ty)| self.var(name, *ty)).collect();
+        let mut value = None;
+        let body = self.block(|b| value = Some(body(b, &params)));
+        let Some(value) = value else { unreachable!("a block runs what it is given") };
+        let meaning = meaning.iter().map(|line| (*line).to_owned()).collect();
+        Function { name: name.into(), meaning, params, body, value }
+    }
+
+    /// How many operations the value of a function takes, those of the functions that it applies included.
+    pub(crate) fn operations(&self, of: FunctionId) -> u64 {
+        let mut known: Vec<u64> = Vec::new();
+        for function in &self.kernel.functions {
+            let mut count = 0;
+            let mut see = |e: &Expr| {
+                e.visit(&mut |e| {
+                    count += match e {
+                        Expr::Unary(..) | Expr::Binary(..) | Expr::Select(..) => 1,
+                        Expr::Cast(..) | Expr::Call(..) => 1,
+                        // It is declared before.
+                        Expr::Apply(applied, _) => known.get(applied.id).copied().unwrap_or(0),
+                        _ => 0,
+                    };
+                });
+            };
+            function.body.iter().for_each(|stmt| stmt.visit_exprs(&mut see));
+            see(&function.value);
+            known.push(count);
+        }
+        known.get(of.id).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,175 @@
+//! Binding of a program: extents and numbers by name, arrays by operand.
+
+use super::{Array, Expr, Operand, VerifiedProgram};
+use crate::ir::Extent;
+use crate::ir::contract::ArrayAxis;
+use crate::ir::eval::{HostError, eval};
+use std::fmt;
+use thiserror::Error;
+
+/// A part of a program that its caller gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramInput {
+    /// An extent of the problem.
+    Extent(Extent),
+    /// A number, by its name.
+    Number(String),
+    /// An array.
+    Array(Operand),
+}
+
+impl fmt::Display for ProgramInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Extent(extent) => write!(f, "the extent {extent}"),
+            Self::Number(name) => write!(f, "the number `{name}`"),
+            Self::Array(operand) => write!(f, "the array {operand:?}"),
+        }
+    }
+}
+
+/// A mismatch between a program and what its caller gives.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BindError {
+    /// The program has a part that is not given.
+    #[error("{0} of the program is not given")]
+    Missing(ProgramInput),
+    /// A part is given more than once.
+    #[error("{0} of the program is given twice")]
+    Repeated(ProgramInput),
+    /// A part is given that the program does not have.
+    #[error("the program does not have {0}")]
+    Unknown(ProgramInput),
+    /// A value that follows from the extents cannot be computed.
+    #[error(transparent)]
+    Value(#[from] HostError),
+}
+
+/// All that expressions of a program are over, for one problem: its extents, the bits of its numbers and the values that
+/// follow from them. [`VerifiedProgram::bind`] makes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramValues {
+    all: Vec<Option<u64>>,
+    arguments: Vec<u64>,
+}
+
+impl ProgramValues {
+    /// The bits of the caller's numbers, in the order of the program.
+    pub fn arguments(&self) -> &[u64] {
+        &self.arguments
+    }
+}
+
+/// The arrays of a program's caller, in the order of the program.
+#[derive(Clone, Debug)]
+pub struct ProgramArrays<'a, A> {
+    pub(super) inputs: Vec<&'a A>,
+    pub(super) outputs: Vec<&'a A>,
+}
+
+impl<'a, A> ProgramArrays<'a, A> {
+    /// The inputs.
+    pub fn inputs(&self) -> &[&'a A] {
+        &self.inputs
+    }
+
+    /// The outputs.
+    pub fn outputs(&self) -> &[&'a A] {
+        &self.outputs
+    }
+}
+
+/// The layout of an array without gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedLayout {
+    /// Its dimensions, outermost first.
+    pub axes: Vec<ArrayAxis>,
+    /// The number of its elements.
+    pub len: u64,
+}
+
+impl VerifiedProgram {
+    /// Binds the extents of a problem and the bits of its numbers, both by name, and computes the values that follow from
+    /// them.
+    ///
+    /// # Errors
+    /// [`BindError`] for a name that is missing, given twice or unknown, and for a value that cannot be computed.
+    pub fn bind(
+        &self,
+        extents: &[(Extent, u64)],
+        numbers: &[(&str, u64)],
+    ) -> Result<ProgramValues, BindError> {
+        let names = self.arguments.iter().map(|argument| &*argument.name);
+        let number = |name: &str| ProgramInput::Number(name.to_owned());
+        let extents = in_order(self.extents.iter().copied(), extents, ProgramInput::Extent)?;
+        let arguments = in_order(names, numbers, number)?;
+        let (extents, arguments) = (extents.into_iter().copied(), arguments.into_iter().copied());
+        let arguments: Vec<u64> = arguments.collect();
+        let all = extents.chain(arguments.iter().copied()).map(Some).collect();
+        let mut values = ProgramValues { all, arguments };
+        for value in &self.values {
+            let value = self.eval(&value.expr, &values)?;
+            values.all.push(Some(value));
+        }
+        Ok(values)
+    }
+
+    /// Binds arrays by operand.
+    ///
+    /// # Errors
+    /// [`BindError`] for an operand that is missing, given twice or unknown.
+    pub fn bind_arrays<'a, A>(
+        &self,
+        arrays: &'a [(Operand, A)],
+    ) -> Result<ProgramArrays<'a, A>, BindError> {
+        let operands = self.inputs.iter().chain(&self.outputs).map(|array: &Array| array.operand);
+        let mut inputs = in_order(operands, arrays, ProgramInput::Array)?;
+        let outputs = inputs.split_off(self.inputs.len());
+        Ok(ProgramArrays { inputs, outputs })
+    }
+
+    /// The value of an expression of the program for a problem; of a condition, 0 or 1.
+    ///
+    /// # Errors
+    /// [`HostError::Overflow`] and [`HostError::Negative`] where it cannot be computed.
+    pub fn eval(&self, expr: &Expr, values: &ProgramValues) -> Result<u64, HostError> {
+        let value = eval(expr, &[], &values.all)?;
+        u64::try_from(value).map_err(|_| HostError::Overflow)
+    }
+
+    /// The layout of an array without gaps, of the extents that these expressions say.
+    ///
+    /// # Errors
+    /// As [`eval`](Self::eval).
+    pub fn packed(&self, dims: &[Expr], values: &ProgramValues) -> Result<PackedLayout, HostError> {
+        let (mut axes, mut len) = (Vec::with_capacity(dims.len()), 1_u64);
+        for dim in dims.iter().rev() {
+            let extent = self.eval(dim, values)?;
+            axes.push(ArrayAxis { extent, stride: len });
+            len = len.saturating_mul(extent);
+        }
+        axes.reverse();
+        Ok(PackedLayout { axes, len })
+    }
+}
+
+/// Given values in the order in which a program declares their names.
+fn in_order<'a, N: Copy + PartialEq, V>(
+    declared: impl Iterator<Item = N> + Clone,
+    given: &'a [(N, V)],
+    input: impl Fn(N) -> ProgramInput,
+) -> Result<Vec<&'a V>, BindError> {
+    for (nth, (name, _)) in given.iter().enumerate() {
+        if given[..nth].iter().any(|(other, _)| other == name) {
+            return Err(BindError::Repeated(input(*name)));
+        }
+        if !declared.clone().any(|declared| declared == *name) {
+            return Err(BindError::Unknown(input(*name)));
+        }
+    }
+    let value = |name| {
+        let found = given.iter().find(|(given, _)| *given == name);
+        found.map(|(_, value)| value).ok_or_else(|| BindError::Missing(input(name)))
+    };
+    declared.map(value).collect()
+}

@@ -1,0 +1,279 @@
+//! The executor of programs: follows the steps for a problem, binds each launch to the first kernel whose contract its
+//! arguments meet, and has a back end launch it.
+
+use super::bind::{BindError, PackedLayout, ProgramArrays, ProgramValues};
+use super::{KernelId, Launch, Slot, Temp, VerifiedProgram};
+use crate::ir::contract::{
+    Arguments, ArrayParameter, ArrayPlace, BoundArray, Call, ContractError, MappedArray, Parameter,
+    Region,
+};
+use crate::ir::{Elem, HostError, Operand, TensorMap, Ty};
+
+/// What an executor asks of whoever runs kernels.
+pub trait ProgramBackend {
+    /// An array of the caller, or a temporary.
+    type Array;
+
+    /// What a launch tells of itself.
+    type Report;
+
+    /// What a run fails with.
+    type Error: From<BindError> + From<HostError> + From<ContractError>;
+
+    /// The place and the layout of an array of the caller, as contracts ask for them.
+    fn describe<'a>(&self, array: &'a Self::Array) -> BoundArray<'a>;
+
+    /// Has a kernel ready to be launched. All kernels of a run are prepared before its first temporary is made, so that a
+    /// run that cannot be compiled holds no memory.
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn prepare(&mut self, _kernel: KernelId) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Makes a temporary, before the first launch that uses it. Contracts take it to lie on 256 bytes.
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn temporary(&mut self, temporary: &Temporary<'_>) -> Result<Self::Array, Self::Error>;
+
+    /// Launches a kernel, whose contract holds for the arguments.
+    ///
+    /// # Errors
+    /// What it fails with.
+    fn launch(
+        &mut self,
+        launch: &KernelLaunch<'_, Self::Array>,
+    ) -> Result<Self::Report, Self::Error>;
+}
+
+/// A temporary of a program for one problem.
+#[derive(Clone, Debug)]
+pub struct Temporary<'p> {
+    /// Its number in the program.
+    pub number: usize,
+    /// Its declaration.
+    pub temp: &'p Temp,
+    /// Its layout.
+    pub layout: PackedLayout,
+}
+
+impl Temporary<'_> {
+    fn describe(&self) -> BoundArray<'_> {
+        let place = ArrayPlace::One(Region { address: 0, len: self.layout.len });
+        let Temp { name, elem, .. } = *self.temp;
+        BoundArray { name, elem, place, axes: Some(&self.layout.axes) }
+    }
+}
+
+/// A launch of one kernel.
+#[derive(Clone, Debug)]
+pub struct KernelLaunch<'a, A> {
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Whether it is the main launch of the program.
+    pub is_main: bool,
+    /// A value for each parameter, in their order.
+    pub arguments: Vec<KernelArgument<'a, A>>,
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Debug)]
+pub enum KernelArgument<'a, A> {
+    /// A number of a type, by its bits.
+    Scalar(Ty, u64),
+    /// An array.
+    Array(&'a A),
+    /// An array that the kernel finds by its tensor map.
+    TensorMap {
+        /// The array.
+        array: &'a A,
+        /// The type that the kernel takes its elements for.
+        elem: Elem,
+        /// The map, as the kernel declares it.
+        map: &'a TensorMap,
+        /// The array, as the launch describes it.
+        mapped: &'a MappedArray,
+    },
+}
+
+/// A run of a program.
+#[derive(Clone, Debug)]
+pub struct Execution<R> {
+    /// The kernel of the main launch, whether there was anything to launch or not.
+    pub main: KernelId,
+    /// The launches, in order.
+    pub launches: Vec<ExecutedLaunch<R>>,
+}
+
+/// A launch of a run.
+#[derive(Clone, Debug)]
+pub struct ExecutedLaunch<R> {
+    /// The kernel.
+    pub kernel: KernelId,
+    /// Blocks along x, y and z.
+    pub grid: [u32; 3],
+    /// Whether it is the main launch of the program.
+    pub is_main: bool,
+    /// The report of the back end. None where the grid is empty, so that nothing was launched.
+    pub report: Option<R>,
+}
+
+impl VerifiedProgram {
+    /// Runs the program for a problem.
+    ///
+    /// # Errors
+    /// The contract of the last kernel of a launch, the least demanding, where none is met; a value that cannot be computed;
+    /// what the back end fails with.
+    pub fn execute<B: ProgramBackend>(
+        &self,
+        values: &ProgramValues,
+        arrays: &ProgramArrays<'_, B::Array>,
+        backend: &mut B,
+    ) -> Result<Execution<B::Report>, B::Error> {
+        let launches = self.launches(values)?;
+        let main = main_launch(&launches);
+        let mut executor = Executor { program: self, values, arrays, backend, temps: Vec::new() };
+        let mut chosen = Vec::with_capacity(launches.len());
+        for launch in &launches {
+            let (kernel, call) = executor.choose(launch)?;
+            if !call.is_empty() {
+                executor.backend.prepare(kernel)?;
+            }
+            chosen.push((kernel, call));
+        }
+        let main_kernel = main.map_or(KernelId(0), |number| chosen[number].0);
+        let mut executed = Vec::with_capacity(chosen.len());
+        for (number, (kernel, call)) in chosen.iter().enumerate() {
+            let (kernel, grid, is_main) = (*kernel, call.grid, main == Some(number));
+            let report = match call.is_empty() {
+                true => None,
+                false => Some(executor.launch(launches[number], kernel, call, is_main)?),
+            };
+            executed.push(ExecutedLaunch { kernel, grid, is_main, report });
+        }
+        Ok(Execution { main: main_kernel, launches: executed })
+    }
+}
+
+/// The number of the main launch of a run: that of the preferred kernel, whichever of its variants is launched, and the
+/// first one where another way was gone. None where there is no launch.
+fn main_launch(launches: &[&Launch]) -> Option<usize> {
+    let is_preferred = |launch: &&Launch| launch.choose.contains(&KernelId(0));
+    launches.iter().position(is_preferred).or((!launches.is_empty()).then_some(0))
+}
+
+/// A program under way.
+struct Executor<'a, B: ProgramBackend> {
+    program: &'a VerifiedProgram,
+    values: &'a ProgramValues,
+    arrays: &'a ProgramArrays<'a, B::Array>,
+    backend: &'a mut B,
+    /// As many as launches so far have named, each with its array once it was made.
+    temps: Vec<(Temporary<'a>, Option<B::Array>)>,
+}
+
+impl<B: ProgramBackend> Executor<'_, B> {
+    /// The first kernel of a launch whose contract is met.
+    fn choose(&mut self, launch: &Launch) -> Result<(KernelId, Call), B::Error> {
+        for (_, slot) in &launch.bind {
+            if let Slot::Temp(number) = slot {
+                self.declare(*number)?;
+            }
+        }
+        let mut extents = Vec::with_capacity(launch.extents.len());
+        for (extent, value) in &launch.extents {
+            extents.push((*extent, self.program.eval(value, self.values)?));
+        }
+        let arrays = launch.bind.iter().map(|(operand, slot)| (*operand, self.describe(*slot)));
+        let arrays: Vec<(Operand, BoundArray<'_>)> = arrays.collect();
+        let arguments = self.values.arguments();
+        let given = Arguments { extents: &extents, arguments, arrays: &arrays };
+        let mut unmet = None;
+        for &id in &launch.choose {
+            match self.program.kernel(id).contract().bind(&given) {
+                Ok(call) => return Ok((id, call)),
+                Err(error) => unmet = Some(error),
+            }
+        }
+        match unmet {
+            Some(error) => Err(error.into()),
+            None => unreachable!("check: a launch has a kernel"),
+        }
+    }
+
+    /// Computes the layouts of the temporaries up to this one.
+    fn declare(&mut self, number: usize) -> Result<(), HostError> {
+        for number in self.temps.len()..=number {
+            let temp = &self.program.temps[number];
+            let layout = self.program.packed(&temp.dims, self.values)?;
+            self.temps.push((Temporary { number, temp, layout }, None));
+        }
+        Ok(())
+    }
+
+    fn describe(&self, slot: Slot) -> BoundArray<'_> {
+        match slot {
+            Slot::Input(n) => self.backend.describe(self.arrays.inputs[n]),
+            Slot::Output(n) => self.backend.describe(self.arrays.outputs[n]),
+            Slot::Temp(n) => self.temps[n].0.describe(),
+        }
+    }
+
+    fn launch(
+        &mut self,
+        launch: &Launch,
+        kernel: KernelId,
+        call: &Call,
+        is_main: bool,
+    ) -> Result<B::Report, B::Error> {
+        let params = self.program.kernel(kernel).contract().params();
+        for param in params {
+            if let Parameter::Array(array) = param
+                && let Slot::Temp(number) = slot_of(launch, array.operand)
+                && let (temporary, made @ None) = &mut self.temps[number]
+            {
+                *made = Some(self.backend.temporary(temporary)?);
+            }
+        }
+        let Self { arrays, backend, temps, .. } = self;
+        let array = |slot| match slot {
+            Slot::Input(n) => arrays.inputs[n],
+            Slot::Output(n) => arrays.outputs[n],
+            Slot::Temp(n) => temps[n].1.as_ref().unwrap_or_else(|| unreachable!("made above")),
+        };
+        let mut maps = call.maps.iter();
+        let mut arguments = Vec::with_capacity(params.len());
+        for (param, bits) in params.iter().zip(&call.scalars) {
+            arguments.push(match param {
+                Parameter::Scalar { ty, .. } => KernelArgument::Scalar(*ty, *bits),
+                Parameter::Array(param) => {
+                    array_argument(param, array(slot_of(launch, param.operand)), &mut maps)
+                }
+            });
+        }
+        backend.launch(&KernelLaunch { kernel, grid: call.grid, is_main, arguments })
+    }
+}
+
+/// The argument of a parameter that is an array, or its tensor map, which is the next one of a call.
+fn array_argument<'a, A>(
+    param: &'a ArrayParameter,
+    array: &'a A,
+    maps: &mut impl Iterator<Item = &'a MappedArray>,
+) -> KernelArgument<'a, A> {
+    let Some(map) = &param.map else { return KernelArgument::Array(array) };
+    let Some(mapped) = maps.next() else {
+        unreachable!("Contract::bind: a call has each tensor map, in order")
+    };
+    KernelArgument::TensorMap { array, elem: param.elem, map, mapped }
+}
+
+/// The array that a launch binds to an operand of its kernels.
+fn slot_of(launch: &Launch, operand: Operand) -> Slot {
+    let bound = launch.bind.iter().find(|(bound, _)| *bound == operand);
+    bound.map_or_else(|| unreachable!("check: every operand is bound"), |(_, slot)| *slot)
+}

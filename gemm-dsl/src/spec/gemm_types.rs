@@ -1,0 +1,43 @@
+//! Element types of a GEMM.
+
+use super::{Factor, SgemmSpec};
+use crate::ir::Elem;
+
+/// Element types of a GEMM. Declarations of matrices, widths of vectors and sizes in bytes all follow from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GemmTypes {
+    /// A.
+    pub a: Elem,
+    /// B.
+    pub b: Elem,
+    /// Sums, and the arguments of the epilogue.
+    pub acc: Elem,
+    /// C.
+    pub c: Elem,
+}
+
+impl GemmTypes {
+    /// Single precision throughout.
+    pub const F32: Self = Self { a: Elem::F32, b: Elem::F32, acc: Elem::F32, c: Elem::F32 };
+
+    /// Element type of A or B.
+    pub const fn factor(self, factor: Factor) -> Elem {
+        match factor {
+            Factor::A => self.a,
+            Factor::B => self.b,
+        }
+    }
+
+    /// Element types of A, B and C.
+    pub const fn matrices(self) -> [Elem; 3] {
+        [self.a, self.b, self.c]
+    }
+}
+
+impl SgemmSpec {
+    /// Element types of its matrices and sums.
+    pub const fn types(&self) -> GemmTypes {
+        GemmTypes::F32
+    }
+}

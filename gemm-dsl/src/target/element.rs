@@ -1,0 +1,79 @@
+//! Rust types whose values are elements of arrays.
+
+use super::types::Elem;
+use half::{bf16, f16};
+use std::fmt;
+
+/// A Rust type whose values are elements of arrays on a device.
+pub trait Element: Copy + Default + fmt::Debug + Send + Sync + 'static + sealed::Sealed {
+    /// The element type of the IR.
+    const ELEM: Elem;
+
+    /// Its bits, zero-extended.
+    #[doc(hidden)]
+    fn into_bits(self) -> u64;
+
+    /// The value of these bits.
+    #[doc(hidden)]
+    fn from_bits(bits: u64) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($ty:ty = $elem:ident, |$value:ident| $bits:expr, |$from:ident| $of:expr;)*) => {
+        $(
+            impl sealed::Sealed for $ty {}
+            impl Element for $ty {
+                const ELEM: Elem = Elem::$elem;
+
+                fn into_bits(self) -> u64 {
+                    let $value = self;
+                    $bits
+                }
+
+                fn from_bits($from: u64) -> Self {
+                    $of
+                }
+            }
+        )*
+    };
+}
+
+elements! {
+    f64 = F64, |v| v.to_bits(), |b| f64::from_bits(b);
+    f32 = F32, |v| v.to_bits().into(), |b| f32::from_bits(b as u32);
+    f16 = F16, |v| v.to_bits().into(), |b| f16::from_bits(b as u16);
+    bf16 = Bf16, |v| v.to_bits().into(), |b| bf16::from_bits(b as u16);
+    i64 = I64, |v| v as u64, |b| b as i64;
+    u64 = U64, |v| v, |b| b;
+    i32 = I32, |v| v as u32 as u64, |b| b as i32;
+    u32 = U32, |v| v.into(), |b| b as u32;
+    i16 = I16, |v| v as u16 as u64, |b| b as i16;
+    u16 = U16, |v| v.into(), |b| b as u16;
+    i8 = I8, |v| v as u8 as u64, |b| b as i8;
+    u8 = U8, |v| v.into(), |b| b as u8;
+}
+
+/// The bytes of elements, the lowest of each first: as they travel from one device to another.
+pub fn to_bytes<T: Element>(elements: &[T]) -> Vec<u8> {
+    let size = T::ELEM.size() as usize;
+    let mut bytes = Vec::with_capacity(elements.len() * size);
+    for element in elements {
+        bytes.extend_from_slice(&element.into_bits().to_le_bytes()[..size]);
+    }
+    bytes
+}
+
+/// The elements that [`to_bytes`] gave these bytes of; none where they are not those of whole elements.
+pub fn from_bytes<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
+    let elements = bytes.chunks_exact(T::ELEM.size() as usize);
+    let element = |bytes: &[u8]| {
+        let mut bits = [0; 8];
+        bits[..bytes.len()].copy_from_slice(bytes);
+        T::from_bits(u64::from_le_bytes(bits))
+    };
+    elements.remainder().is_empty().then(|| elements.map(element).collect())
+}
