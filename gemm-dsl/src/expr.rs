@@ -52,7 +52,7 @@ mod lower;
 mod messages;
 mod parse;
 mod print;
-#[cfg(any(test, feature = "random"))]
+#[doc(hidden)]
 pub mod random;
 mod range;
 mod reachability;

@@ -308,18 +308,22 @@ fn trial<S: Family>(name: String, spec: S, architectures: &'static [u32]) -> Tri
     Need::Nvrtc.trial(name, move || compiles(&spec, architectures))
 }
 
-/// Compiles the kernels of specs that differ in their names alone as one text, behind the constants of the first.
+/// Compiles the kernels of specs that differ in their names alone as one text, behind the constants of the first. Two wishes
+/// may come to one name.
 fn compile_together(specs: impl Iterator<Item = impl Family>) -> Result<(), Failed> {
     const KERNEL: &str = "extern \"C\" __global__";
-    let (mut text, mut kernels) = (String::new(), 0);
+    let (mut text, mut names) = (String::new(), HashSet::new());
     for spec in specs {
         let program = spec.plan()?.program()?;
-        let source = cuda::source(program.variants().next().ok_or("a spec has a kernel")?);
-        let (constants, kernel) = source.split_once(KERNEL).ok_or("a text has a kernel")?;
-        text += if kernels == 0 { constants } else { "\n" };
-        text += &format!("{KERNEL}{kernel}");
-        kernels += 1;
+        let kernel = program.variants().next().ok_or("a spec has a kernel")?;
+        let source = cuda::source(kernel);
+        let (constants, body) = source.split_once(KERNEL).ok_or("a text has a kernel")?;
+        text += if names.is_empty() { constants } else { "\n" };
+        if names.insert(kernel.name.clone()) {
+            text += &format!("{KERNEL}{body}");
+        }
     }
+    let kernels = names.len();
     let compiled = nvrtc::log("names", &text, Arch::sm(90))?;
     let entries = compiled.log.matches("Compiling entry function").count();
     if entries != kernels || compiled.log.contains("warning") {

@@ -129,3 +129,22 @@ impl SharedSum {
 pub(crate) fn blocks_by_shared(bytes: u128) -> u128 {
     u128::from(LARGEST.shared_bytes) / (bytes + u128::from(LARGEST.shared_reserved))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{SharedExtras, SharedSum};
+    use crate::spec::SgemmSpec;
+    use crate::target::arch::LARGEST;
+
+    /// A block may have all of it, and not one element more.
+    #[test]
+    fn shared_memory_may_be_full() {
+        let fits = |bytes: u128| {
+            let beside = SharedExtras::of_spec(&SgemmSpec::default(), 0);
+            let (a, b) = ((1, 4), (1, bytes / 4 - 4));
+            SharedSum { bytes: 4, alignment: 16, products: 1, buffers: 1, a, b, beside }.fits()
+        };
+        let most = LARGEST.shared_per_block.into();
+        assert!(fits(most) && !fits(most + 4));
+    }
+}
