@@ -13,6 +13,7 @@ use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
+use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::WARP;
 use gemm_oracle::product::Size;
 use gemm_perf::{Launch, Reads, Waits, Work};
@@ -114,12 +115,12 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     for other in &mut all {
         other.launch.reads.once = 32.0 * other.launch.work.sectors;
     }
-    // Numbers of 32 bits take tensor cores twice as long as those of 16.
-    let bits = spec.arith.format().map_or(16, |format| format.bits());
+    // What is counted stands for numbers of 16 bits.
+    let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
     for other in &mut all {
         let work = &mut other.launch.work;
-        work.mma_flops *= f64::from(bits) / 16.0;
-        work.wgmma_flops *= f64::from(bits) / 16.0;
+        work.mma_flops *= relative_time;
+        work.wgmma_flops *= relative_time;
     }
     if let Some(product) = all.iter_mut().max_by(by_flops) {
         of_product(&mut product.launch, &plan, size);
