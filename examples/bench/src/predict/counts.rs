@@ -187,10 +187,7 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
         launch.work.sectors = launch.work.sectors.min(once);
     }
-    let bytes = match spec.arith.format().filter(|_| matches!(plan.shape(), Shape::Wgmma(_))) {
-        Some(_) => 2.0 * f64::from(spec.arith.planes()),
-        None => 4.0,
-    };
+    let bytes = f64::from(spec.staged_bytes());
     launch.reads = Reads {
         tiles: [(m / rows).ceil(), (n / cols).ceil()],
         strips: [rows * k * bytes, cols * k * bytes],
@@ -221,4 +218,25 @@ fn add(
         counted.launch.work += work(&step)? * times;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Strips of A and B have all splits of an element, each of as many bytes as its format has.
+    #[test]
+    fn strips_have_the_bytes_of_their_format() {
+        let bytes = |arith: &str| {
+            let line = format!("tile: 64x128x32, mma: wgmma, arith: {arith}");
+            let plan: SgemmPlan = line.parse().expect("a sound spec");
+            let mut launch = Launch { blocks: 4.0, threads: plan.threads(), ..Launch::default() };
+            of_product(&mut launch, &plan, Size { m: 128, n: 256, k: 96 });
+            launch.reads.strips.map(|strip| strip / 96.0)
+        };
+        assert_eq!(bytes("bf16"), [64.0 * 2.0, 128.0 * 2.0]);
+        assert_eq!(bytes("tf32"), [64.0 * 4.0, 128.0 * 4.0]);
+        assert_eq!(bytes("tf32x3"), [64.0 * 8.0, 128.0 * 8.0]);
+        assert_eq!(bytes("bf16x6"), [64.0 * 6.0, 128.0 * 6.0]);
+    }
 }
