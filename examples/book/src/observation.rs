@@ -148,12 +148,8 @@ impl Spec {
     /// Bytes of a number of A or of B as the kernel of a product reads it: of its planes, where some are made.
     pub(super) fn bytes_of_number(&self) -> u64 {
         match self {
-            Self::Sgemm(plan) if plan.spec().mma == Instruction::Wgmma => {
-                let arith = plan.spec().arith;
-                let bits = arith.format().map_or(32, |format| format.bits());
-                u64::from(arith.planes() * bits / 8)
-            }
-            _ => 4,
+            Self::Sgemm(plan) => plan.spec().staged_bytes().into(),
+            Self::Reduce(_) => 4,
         }
     }
 

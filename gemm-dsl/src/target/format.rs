@@ -23,6 +23,11 @@ impl Format {
         }
     }
 
+    /// Time of a product relative to one of 16-bit numbers, on every GPU of [`device`](crate::target::device).
+    pub const fn relative_time(self) -> f64 {
+        self.bits() as f64 / 16.0
+    }
+
     /// Numbers of a word of 32 bits.
     pub const fn per_word(self) -> usize {
         (32 / self.bits()) as usize

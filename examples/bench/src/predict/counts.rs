@@ -13,6 +13,7 @@ use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
+use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::WARP;
 use gemm_oracle::product::Size;
 use gemm_perf::{Launch, Reads, Waits, Work};
@@ -114,12 +115,12 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     for other in &mut all {
         other.launch.reads.once = 32.0 * other.launch.work.sectors;
     }
-    // Numbers of 32 bits take tensor cores twice as long as those of 16.
-    let bits = spec.arith.format().map_or(16, |format| format.bits());
+    // What is counted stands for numbers of 16 bits.
+    let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
     for other in &mut all {
         let work = &mut other.launch.work;
-        work.mma_flops *= f64::from(bits) / 16.0;
-        work.wgmma_flops *= f64::from(bits) / 16.0;
+        work.mma_flops *= relative_time;
+        work.wgmma_flops *= relative_time;
     }
     if let Some(product) = all.iter_mut().max_by(by_flops) {
         of_product(&mut product.launch, &plan, size);
@@ -186,10 +187,7 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
         launch.work.sectors = launch.work.sectors.min(once);
     }
-    let bytes = match spec.arith.format().filter(|_| matches!(plan.shape(), Shape::Wgmma(_))) {
-        Some(_) => 2.0 * f64::from(spec.arith.planes()),
-        None => 4.0,
-    };
+    let bytes = f64::from(spec.staged_bytes());
     launch.reads = Reads {
         tiles: [(m / rows).ceil(), (n / cols).ceil()],
         strips: [rows * k * bytes, cols * k * bytes],
@@ -220,4 +218,25 @@ fn add(
         counted.launch.work += work(&step)? * times;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Strips of A and B have all splits of an element, each of as many bytes as its format has.
+    #[test]
+    fn strips_have_the_bytes_of_their_format() {
+        let bytes = |arith: &str| {
+            let line = format!("tile: 64x128x32, mma: wgmma, arith: {arith}");
+            let plan: SgemmPlan = line.parse().expect("a sound spec");
+            let mut launch = Launch { blocks: 4.0, threads: plan.threads(), ..Launch::default() };
+            of_product(&mut launch, &plan, Size { m: 128, n: 256, k: 96 });
+            launch.reads.strips.map(|strip| strip / 96.0)
+        };
+        assert_eq!(bytes("bf16"), [64.0 * 2.0, 128.0 * 2.0]);
+        assert_eq!(bytes("tf32"), [64.0 * 4.0, 128.0 * 4.0]);
+        assert_eq!(bytes("tf32x3"), [64.0 * 8.0, 128.0 * 8.0]);
+        assert_eq!(bytes("bf16x6"), [64.0 * 6.0, 128.0 * 6.0]);
+    }
 }

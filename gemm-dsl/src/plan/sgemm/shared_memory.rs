@@ -2,7 +2,7 @@
 
 use super::operand::{Axis, shared_axes};
 use super::pipeline::Pipeline;
-use crate::ir::{Elem, Mbarrier};
+use crate::ir::{Elem, Mbarrier, VECTOR_BYTES};
 use crate::spec::{Copies, Lanes, SgemmSpec, Sharing, Tile};
 use crate::target::arch::LARGEST;
 
@@ -88,15 +88,12 @@ impl SharedSum {
         let [m, n, k] = [tile.m, tile.n, tile.k].map(u128::from);
         let (pad_a, pad_b) = (u128::from(spec.pad_a), u128::from(spec.pad_b));
         let [a, b] = if spec.is_wgmma() { [Axis::K; 2] } else { shared_axes(spec) };
-        let (bytes, alignment) = match spec.arith.format().filter(|_| spec.is_wgmma()) {
-            None => (spec.types().a.size(), 16),
-            Some(format) => {
-                let size = Elem::from_format(format).size();
-                (spec.arith.planes() * size, u128::from(8 * size) * k)
-            }
+        let alignment = match spec.arith.format().filter(|_| spec.is_wgmma()) {
+            None => VECTOR_BYTES.into(),
+            Some(format) => u128::from(8 * Elem::from_format(format).size()) * k,
         };
         Self {
-            bytes,
+            bytes: spec.staged_bytes(),
             alignment,
             products: spec.products,
             buffers: Pipeline::from_spec(spec).buffers(),

@@ -75,11 +75,11 @@ pub struct Splits {
 impl Splits {
     /// Those of a kernel: numbers are read, once more where their lines are scaled, and each plane is written.
     fn from_spec(spec: &SgemmSpec) -> Self {
-        let Some(format) = spec.arith.format().filter(|_| spec.is_wgmma()) else {
+        if !spec.is_wgmma() {
             return Self::default();
-        };
+        }
         let reads = if spec.arith.is_scaled() { 2.0 } else { 1.0 };
-        let bytes = 4.0 * reads + f64::from(spec.arith.planes() * format.bits() / 8);
+        let bytes = f64::from(spec.types().a.size()) * reads + f64::from(spec.staged_bytes());
         Self { bytes, once: spec.loses_as_a_whole() }
     }
 }
