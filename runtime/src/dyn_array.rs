@@ -112,3 +112,22 @@ impl Finds for Gpu {
         output.0.on_gpu(on, argument)
     }
 }
+
+#[cfg(feature = "sim")]
+impl Finds for Simulator {
+    fn read_any<'a>(
+        on: On<'a, Self>,
+        input: AnyInput<'a>,
+        argument: &str,
+    ) -> Result<LocatedOperand<'a, Self>> {
+        input.0.on_simulator(on, argument)
+    }
+
+    fn write_any<'a>(
+        on: On<'a, Self>,
+        output: &'a mut AnyOutput<'_>,
+        argument: &str,
+    ) -> Result<LocatedOperand<'a, Self>> {
+        output.0.on_simulator(on, argument)
+    }
+}

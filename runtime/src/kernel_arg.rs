@@ -1,9 +1,6 @@
 //! Addresses of arrays, and the arguments of a kernel.
 
-use crate::backend::Backend;
-use crate::launch::BoundArray;
 use gemm_dsl::ir::contract::MappedArray;
-use gemm_dsl::ir::program::KernelArgument;
 use gemm_dsl::ir::{Elem, TensorMap, Ty};
 use std::ops::Range;
 
@@ -51,26 +48,9 @@ pub enum KernelArg<'a, A, P> {
     },
 }
 
-impl<'a, A: Address, P> KernelArg<'a, A, P> {
-    /// The argument for an array or a number of a program.
-    pub(crate) fn new<B>(argument: &KernelArgument<'a, BoundArray<'_, B>>) -> Self
-    where
-        B: Backend<Address = A, Pointers = P>,
-    {
-        match *argument {
-            KernelArgument::Scalar(ty, bits) => Self::scalar(ty, bits),
-            KernelArgument::Array(array) => array.argument(),
-            KernelArgument::TensorMap { array, elem, map, mapped } => match array.argument() {
-                Self::Array(address) => Self::TensorMap { address, elem, map, mapped },
-                list => list,
-            },
-        }
-    }
-}
-
 impl<A, P> KernelArg<'_, A, P> {
     /// A number of this type, as wide as the kernel's parameter is.
-    fn scalar(ty: Ty, bits: u64) -> Self {
+    pub(crate) fn scalar(ty: Ty, bits: u64) -> Self {
         match ty {
             Ty::Scalar(elem) if elem.size() == 8 => Self::Double(bits),
             _ => Self::Word(bits as u32),

@@ -13,7 +13,7 @@ use crate::report::{LaunchReport, LoadTimes};
 use crate::shape::{Batch, Shape};
 use gemm_dsl::ir::contract::{self, ArrayAxis, Region, meet};
 use gemm_dsl::ir::program::{
-    KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill, Temporary,
+    KernelArgument, KernelId, KernelLaunch, ProgramBackend, ProgramValues, TempFill, Temporary,
 };
 use gemm_dsl::ir::{Extent, Operand};
 use std::ops::Range;
@@ -222,12 +222,26 @@ impl<'a, B: Backend> ProgramBackend for Run<'a, '_, B> {
         launch: &KernelLaunch<'_, BoundArray<'a, B>>,
     ) -> Result<Option<Box<StepCounters>>> {
         let (kernel, arguments) = (self.program.kernel(launch.kernel), launch.arguments.iter());
-        let arguments = arguments.map(KernelArg::new).collect();
+        let arguments = arguments.map(kernel_arg).collect();
         let counters = self.backend.launch(kernel, launch.grid, launch.is_main, arguments)?;
         // Should a later step of the program fail.
         if let Some(workspace) = &mut self.workspace {
             B::holds_zeros(workspace, false);
         }
         Ok(counters)
+    }
+}
+
+/// The argument that a back end gives a kernel.
+fn kernel_arg<'a, B: Backend>(
+    argument: &KernelArgument<'a, BoundArray<'_, B>>,
+) -> KernelArg<'a, B::Address, B::Pointers> {
+    match *argument {
+        KernelArgument::Scalar(ty, bits) => KernelArg::scalar(ty, bits),
+        KernelArgument::Array(array) => array.argument(),
+        KernelArgument::TensorMap { array, elem, map, mapped } => match array.argument() {
+            KernelArg::Array(address) => KernelArg::TensorMap { address, elem, map, mapped },
+            list => list,
+        },
     }
 }

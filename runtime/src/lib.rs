@@ -85,6 +85,8 @@ mod program;
 mod report;
 mod segments;
 mod shape;
+#[cfg(feature = "sim")]
+mod simulated;
 mod split_matrix;
 mod splits;
 mod view;

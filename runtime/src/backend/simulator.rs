@@ -1,19 +1,15 @@
 //! The simulator as a device: memory of the process, launches that finish before they return. It needs the feature `sim`.
 
-mod device;
+mod counters;
 pub mod fault;
-mod report;
 pub mod watch;
 
+pub use counters::StepCounters;
 pub use gemm_sim::{Counters, Quantity, SassCounters, SimError};
-pub use report::StepCounters;
 
 use super::{Area, Areas, Backend};
-use crate::device::On;
-use crate::dyn_array::{AnyInput, AnyOutput, Finds};
 use crate::error::{Error, Result};
 use crate::kernel_arg::{Address, KernelArg};
-use crate::operand::LocatedOperand;
 use crate::program::CachedKernel;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::target::element::Element;
@@ -215,24 +211,6 @@ impl Areas for Simulator {
             }
         }
         Ok(())
-    }
-}
-
-impl Finds for Simulator {
-    fn read_any<'a>(
-        on: On<'a, Self>,
-        input: AnyInput<'a>,
-        argument: &str,
-    ) -> Result<LocatedOperand<'a, Self>> {
-        input.0.on_simulator(on, argument)
-    }
-
-    fn write_any<'a>(
-        on: On<'a, Self>,
-        output: &'a mut AnyOutput<'_>,
-        argument: &str,
-    ) -> Result<LocatedOperand<'a, Self>> {
-        output.0.on_simulator(on, argument)
     }
 }
 

@@ -1,9 +1,12 @@
-//! Devices that are simulators.
+//! Devices that are simulators, and their counters in the report of a launch.
 
-use super::watch::Watch;
-use super::{Simulation, Simulator};
+use crate::backend::StepCounters;
+use crate::backend::simulator::watch::Watch;
+use crate::backend::simulator::{Simulation, Simulator};
 use crate::device::{Device, Either};
 use crate::error::{Error, Result};
+use crate::report::{LaunchReport, StepReport};
+use gemm_sim::{Counters, SassCounters};
 use std::sync::Arc;
 
 /// Simulators, which need the feature `sim`.
@@ -95,5 +98,30 @@ impl Device {
     /// The device where there is no GPU.
     pub(crate) fn instead_of_gpu(_: Error) -> Result<Self> {
         Ok(Self::simulator())
+    }
+}
+
+impl LaunchReport {
+    /// What the simulator counted of the [main step](Self::main_step); none on a GPU. What all of them did say the
+    /// [steps](Self::steps). It needs the feature `sim`.
+    pub fn counters(&self) -> Option<&Counters> {
+        self.main_step()?.counters()
+    }
+}
+
+impl<'a> StepReport<'a> {
+    /// What the simulator counted; none on a GPU. It needs the feature `sim`.
+    pub fn counters(&self) -> Option<&'a Counters> {
+        Some(&self.step_counters()?.counters)
+    }
+
+    /// What the machine code was charged with, as predicted; none but of a device that counts that too
+    /// ([`Simulation::compiled`](crate::Simulation::compiled)). It needs the feature `sim`.
+    pub fn compiled_counters(&self) -> Option<&'a SassCounters> {
+        self.step_counters()?.compiled.as_ref()
+    }
+
+    fn step_counters(&self) -> Option<&'a StepCounters> {
+        self.launch.report.as_ref()?.as_deref()
     }
 }
