@@ -3,6 +3,7 @@
 use crate::errors::both;
 use crate::item;
 use crate::list::List;
+use crate::rust_type::rust_type;
 use gemm_dsl::Plan;
 use gemm_dsl::ir::Elem;
 use gemm_dsl::parse::{self, ReduceTableTokens, ReduceTokens, SgemmTableTokens, SgemmTokens};
@@ -78,15 +79,6 @@ fn table_of(
         }
         #table::__from_macro(#text, slot)
     })
-}
-
-/// Rust's type of an element.
-pub(crate) fn rust_type(runtime: &TokenStream, elem: Elem) -> TokenStream {
-    let name = format_ident!("{elem}");
-    match elem {
-        Elem::F16 | Elem::Bf16 => quote!(#runtime::half::#name),
-        _ => quote!(::core::primitive::#name),
-    }
 }
 
 /// The types of arrays as a list; of unknown ones, one that fits where it stands.

@@ -1,8 +1,8 @@
 //! `struct Layer;` before the spec of a product: the type that a user names.
 
 use crate::errors::both;
-use crate::expand::rust_type;
 use crate::list::{Field, List};
+use crate::rust_type::rust_type;
 use gemm_dsl::spec::GemmTypes;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};

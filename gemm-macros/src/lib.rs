@@ -12,6 +12,7 @@ mod errors;
 mod expand;
 mod item;
 mod list;
+mod rust_type;
 
 use proc_macro::TokenStream;
 

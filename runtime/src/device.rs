@@ -121,12 +121,11 @@ impl Device {
     /// [`Error::Driver`].
     pub fn from_cudarc(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let gpu = Gpu::new(context, stream, Cache::from_env())?;
-        Ok(Self::new(&gpu.name().to_owned(), Either::Gpu(gpu)))
+        Ok(Self::new(gpu.name().to_owned(), Either::Gpu(gpu)))
     }
 
-    pub(crate) fn new(name: &str, backend: Either) -> Self {
-        let (name, programs) = (name.to_owned(), Programs::default());
-        Self(Arc::new(Inner { name, programs, backend }))
+    pub(crate) fn new(name: String, backend: Either) -> Self {
+        Self(Arc::new(Inner { name, programs: Programs::default(), backend }))
     }
 
     /// The name that the driver gives the GPU, or `the simulator`.

@@ -92,7 +92,7 @@ impl Device {
     /// # Ok::<(), gemm_runtime::Error>(())
     /// ```
     pub fn simulator_of(simulation: Simulation) -> Self {
-        Self::new("the simulator", Either::Simulator(Simulator(simulation)))
+        Self::new("the simulator".to_owned(), Either::Simulator(Simulator(simulation)))
     }
 
     /// The device where there is no GPU.

@@ -30,7 +30,7 @@ pub fn log(name: &str, source: &str, arch: Arch) -> Result<Compiled, Error> {
 fn file(parts: &[&str]) -> Option<PathBuf> {
     let release = nvrtc_release().ok()?;
     let mut hash = Sha256::new();
-    for part in parts.iter().chain(&[&*release]) {
+    for part in parts.iter().chain(&[release]) {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

@@ -172,6 +172,8 @@ fn the_simulator_finds_what_is_a_race_by_definition() {
     println!("{exact} programs have one verdict in all interleavings");
     println!("{reached} have atomics that come in every order they may");
     println!("{elsewhere} of {beyond} others race only where the simulator's orders do not lead");
-    assert!(reached > 300 && elsewhere < beyond / 20, "{reached}, {elsewhere} of {beyond}");
+    let all = exact + reached + beyond;
+    assert!(10 * reached > all, "{reached} of {all}");
+    assert!(20 * elsewhere < beyond, "{elsewhere} of {beyond}");
     tally.assert_both("programs");
 }

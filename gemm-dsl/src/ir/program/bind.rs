@@ -154,11 +154,11 @@ impl VerifiedProgram {
 }
 
 /// Given values in the order in which a program declares their names.
-fn in_order<'a, N: Copy + PartialEq, V>(
+fn in_order<N: Copy + PartialEq, V>(
     declared: impl Iterator<Item = N> + Clone,
-    given: &'a [(N, V)],
+    given: &[(N, V)],
     input: impl Fn(N) -> ProgramInput,
-) -> Result<Vec<&'a V>, BindError> {
+) -> Result<Vec<&V>, BindError> {
     for (nth, (name, _)) in given.iter().enumerate() {
         if given[..nth].iter().any(|(other, _)| other == name) {
             return Err(BindError::Repeated(input(*name)));
