@@ -5,7 +5,7 @@ use super::{Elem, Ty};
 /// A variable: a handle that carries its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Var {
-    /// Index into [`Kernel::vars`].
+    /// Index into [`Kernel::vars`](super::Kernel::vars).
     pub id: usize,
     /// The type of its value.
     pub ty: Ty,
@@ -14,7 +14,7 @@ pub struct Var {
 /// A named compile-time constant: a handle that carries its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Const {
-    /// Index into [`Kernel::consts`].
+    /// Index into [`Kernel::consts`](super::Kernel::consts).
     pub id: usize,
     /// The type of its value.
     pub ty: Ty,
@@ -23,7 +23,7 @@ pub struct Const {
 /// A scalar parameter: a handle that carries its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Scalar {
-    /// Index into [`Kernel::params`].
+    /// Index into [`Kernel::params`](super::Kernel::params).
     pub param: usize,
     /// The type of its value.
     pub ty: Ty,
@@ -32,7 +32,7 @@ pub struct Scalar {
 /// A buffer: a handle that carries its element type. Global, shared or register memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BufferId {
-    /// Index into [`Kernel::buffers`].
+    /// Index into [`Kernel::buffers`](super::Kernel::buffers).
     pub id: usize,
     /// What its elements are.
     pub elem: Elem,
@@ -47,7 +47,7 @@ pub struct FunctionId {
     pub result: Ty,
 }
 
-/// Barriers in shared memory, one beside the other: a handle. No access goes to them, only a [`Mbarrier`].
+/// Barriers in shared memory, one beside the other: a handle. No access goes to them, only a [`Mbarrier`](super::Mbarrier).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MbarrierId {
     /// Index into [`Kernel::mbarriers`](super::Kernel::mbarriers).

@@ -9,6 +9,8 @@ pub(crate) use launch::{Chooses, GemmMatrices, NamedMatrix, extents, launch_chos
 use super::operands::{self, AnyOperand, ByName, Named, Operands, OperandsFor};
 use super::{Call, Callee, Choice, Sgemm, SgemmTable};
 use crate::device::Device;
+#[cfg(doc)]
+use crate::error::Error;
 use crate::error::Result;
 use crate::matrix::Matrix;
 use crate::operand::{Input, Output};

@@ -59,8 +59,7 @@ impl World {
     /// program does then.
     ///
     /// ```
-    /// use gemm_runtime::Error;
-    /// use gemm_world::{Delivery, Fault, FaultKind, LossReason, World, WorldError};
+    /// use gemm_world::{Delivery, Error, Fault, FaultKind, LossReason, World, WorldError};
     ///
     /// let dies = Fault { rank: 1, call: 0, kind: FaultKind::Die };
     /// let delivery = Delivery { seed: Some(1), faults: vec![dies] };

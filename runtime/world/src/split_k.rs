@@ -29,7 +29,7 @@ impl ShardedCall<'_> {
     /// Multiplies matrices whose *terms* are dealt out, A by columns and B by rows: each rank sums the ranges of K that it has,
     /// and the sums travel in place of A and B. That is for products of few elements and many terms; the ranges are those of
     /// `split_k: n` in the kernel's line, and their sums are added in the order of K, so that the bits are those of one device,
-    /// whoever has which ranges. A rank has whole ranges ([`SgemmSpec::ranges`]). The matrices are given as they are stored, as
+    /// whoever has which ranges. A rank has whole ranges ([`SgemmPlan::ranges`](gemm_dsl::plan::SgemmPlan::ranges)). The matrices are given as they are stored, as
     /// to [`launch`](ShardedCall::launch): an A whose transpose is (`layout: tn`) is dealt out by rows of that.
     ///
     /// ```
