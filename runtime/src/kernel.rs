@@ -37,7 +37,7 @@ pub struct Kernel<S, E = ()> {
     of: PhantomData<fn() -> (S, E)>,
 }
 
-/// A reduction: it folds elements of arrays into results. KernelLoad by [`reduce_kernel!`](crate::reduce_kernel) or from a
+/// A reduction: it folds elements of arrays into results. Made by [`reduce_kernel!`](crate::reduce_kernel) or from a
 /// [`ReduceSpec`].
 ///
 /// `T` says what the elements are, and `R` what a result is: the type of one array, or a tuple of as many as there
@@ -67,7 +67,7 @@ pub struct Kernel<S, E = ()> {
 pub type ReduceKernel<T = f32, R = T> = Kernel<ReduceSpec, Folds<T, R>>;
 
 /// A product C = A·B, or what an `epilogue` makes of its sums, of matrices of `f32`, A of m rows and k columns, B of k rows and n
-/// columns; C is row-major, A and B lie as `layout` says. KernelLoad by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
+/// columns; C is row-major, A and B lie as `layout` says. Made by [`sgemm_kernel!`](crate::sgemm_kernel) or from an [`SgemmSpec`].
 ///
 /// `E` lists the kinds of its operands, those that the caller gives beside A, B and C: `alpha` and `beta` of a
 /// `scaled` product, then what the epilogue names. [`N`](crate::N) stands for `bias[n]`, [`M`](crate::M) for

@@ -18,7 +18,7 @@ use std::marker::PhantomData;
 /// Matrices in device memory to be read, of one shape, each wherever it lies: one for each product of a
 /// kernel with `batch: pointers`.
 ///
-/// KernelLoad of views, which it borrows, it holds their pointers in the memory of the device, where kernels read
+/// Made of views, which it borrows, it holds their pointers in the memory of the device, where kernels read
 /// them; so it may serve many launches, and may be dropped as soon as the last of them was made. The same
 /// matrix may be in it twice. It stands for [`AsMatrix`], and its transpose lists the transposes.
 ///

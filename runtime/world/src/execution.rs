@@ -1,4 +1,4 @@
-//! Follows the steps of a schedule on the device of a rank: exchanges by a carrier, products by whatever computes one.
+//! Follows the steps of a schedule on the device of a rank: exchanges by a transport, products by whatever computes one.
 
 use super::{Block, Exchange, Factor, Move, Place, Rank, Sharded, Step, VerifiedSchedule};
 use crate::collective::CollectiveContext;

@@ -1,7 +1,7 @@
 //! What brings blocks of matrices from one rank to another.
 //!
 //! Whatever it is, it is told the same: which exchanges begin, in one order on all ranks, and when something is needed of
-//! them. Exchanges travel beside the work of the device where the carrier can do that.
+//! them. Exchanges travel beside the work of the device where the transport can do that.
 
 mod links;
 mod messages;
@@ -102,7 +102,7 @@ pub(crate) trait Transport<B: Backend> {
     fn give_up(&mut self, backend: &B);
 }
 
-/// What is done with a carrier, whatever the back end is.
+/// What is done with a transport, whatever the back end is.
 pub(crate) trait TransportWork {
     fn run<B: Areas>(self, on: On<'_, B>, transport: &mut dyn Transport<B>) -> Result<()>;
 }

@@ -1,7 +1,7 @@
 //! Race detector: two accesses of one word, one of them a write, must be ordered by
 //! synchronisation.
 //!
-//! MemoryOrder is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
+//! Order is happens-before by the vector clocks of [`super::clock`]; that warps happen to run one
 //! after the other, or lanes together, orders nothing. Inside a block every word of shared memory
 //! and of the global buffers that the kernel writes has a shadow. Blocks that do not synchronise are not
 //! ordered, and [`crate::race::grid`] finds what two of them touch; words at which threads meet are

@@ -224,7 +224,7 @@ impl Transport<Gpu> for NcclTransport<'_> {
             };
             let queue = stream.cu_stream() as u64;
             // SAFETY: the stream is of this device. Blocks that are sent lie in this rank's parts, which the caller borrows
-            // until `end` or `give_up`, or in room of this carrier; those that are received in rooms that nothing else is brought to, as the
+            // until `end` or `give_up`, or in room of this transport; those that are received in rooms that nothing else is brought to, as the
             // schedule has been checked for, and that are read behind `wait`. All are of this device.
             let put = unsafe { communicator.exchange(queue, &parts) };
             let put = put.and_then(|()| {

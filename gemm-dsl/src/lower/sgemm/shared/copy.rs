@@ -1,6 +1,6 @@
 //! The copies that bring a tile of A or B from global to shared memory. A [`TileCopy`] knows which
 //! elements a thread copies; how they travel is the pipeline's choice: `load` goes straight to
-//! shared memory or through registers, `stream` by asynchronous copies.
+//! shared memory or through registers, `async_copy` by asynchronous copies.
 
 use crate::ir::{Const, Expr, For, KernelBuilder, Unroll, Var};
 use crate::plan::{Axis, GROUP, OperandPlan, Walk};
