@@ -137,7 +137,7 @@ pub mod internal {
     pub use crate::backend::{Area, Areas, Backend};
     pub use crate::device::{Either, On};
     pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
-    pub use crate::kernel::operands::{Beside, arrays, sealed as operands};
+    pub use crate::kernel::operands::{GivenOperands, arrays, sealed as operands};
     pub use crate::kernel::reduce::{
         ReduceArrays, fold, fold_partials, fold_shard, sealed as reduce,
     };

@@ -60,6 +60,7 @@ mod check;
 mod decisions;
 mod direct;
 mod epilogue;
+mod epilogue_staging;
 mod mma;
 mod occupancy;
 mod operand;
@@ -67,7 +68,6 @@ mod pipeline;
 mod registers;
 mod shared_memory;
 pub(crate) mod simt;
-mod waiting;
 mod wgmma;
 
 pub use direct::{DirectPlan, ReadPlan};

@@ -73,7 +73,7 @@ pub trait OperandsFor<E>: sealed::GiveAll {}
 
 #[doc(hidden)]
 pub mod sealed {
-    use super::{Along, Beside, EpilogueArg, OperandValue, Result};
+    use super::{Along, EpilogueArg, GivenOperands, OperandValue, Result};
 
     pub trait Kind {
         /// What its operands lie along.
@@ -91,7 +91,7 @@ pub mod sealed {
 
     pub trait GiveAll {
         /// What is given for the operands of a kernel.
-        fn give_all(&self, operands: &[EpilogueArg]) -> Result<Beside<'_>>;
+        fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>>;
     }
 }
 
@@ -105,12 +105,12 @@ pub enum OperandValue<'a> {
 
 /// What is given beside the matrices, arrays and numbers each in the order of the kernel's operands.
 #[derive(Default)]
-pub struct Beside<'a> {
+pub struct GivenOperands<'a> {
     pub(super) arrays: Vec<(Shared<'a, f32>, Option<Shape>)>,
     pub(super) numbers: Vec<f32>,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> GivenOperands<'a> {
     /// The numbers.
     pub fn numbers(&self) -> &[f32] {
         &self.numbers

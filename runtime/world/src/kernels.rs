@@ -16,7 +16,7 @@ use gemm_runtime::internal::SplitBuffers;
 use gemm_runtime::internal::load;
 use gemm_runtime::internal::operand::Input;
 use gemm_runtime::internal::with_splits;
-use gemm_runtime::internal::{Beside, arrays, operands as sealed};
+use gemm_runtime::internal::{GivenOperands, arrays, operands as sealed};
 use gemm_runtime::{Operands, OperandsFor};
 use std::borrow::Cow;
 use std::mem;
@@ -248,7 +248,7 @@ struct OperandSlice<'o, O> {
 impl<E, O: OperandsFor<E>> OperandsFor<E> for OperandSlice<'_, O> {}
 
 impl<O: sealed::GiveAll> sealed::GiveAll for OperandSlice<'_, O> {
-    fn give_all(&self, operands: &[EpilogueArg]) -> gemm_runtime::Result<Beside<'_>> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> gemm_runtime::Result<GivenOperands<'_>> {
         let Block { rows, cols } = &self.of_c;
         let [m, n] = self.c;
         let mut beside = self.given.give_all(operands)?;

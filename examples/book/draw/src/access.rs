@@ -1,6 +1,6 @@
 //! How the lanes of a warp access memory: banks and sectors, drawn from what was seen.
 
-use crate::algebra::{Collision, Strides, Way, collision, cure, groups};
+use crate::algebra::{Collision, Strides, WarpAccess, collision, cure, groups};
 use gemm_dsl::ir::{Buffer, BufferLayout, Elem, Kernel, Space};
 use gemm_sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct Access {
     pub grid: Grid,
     /// Where in the rows of its array the lanes are, and how many words a row has, of an array that a key pads.
     #[serde(skip)]
-    pub(crate) lies: Option<(Way, u32)>,
+    pub(crate) lies: Option<(WarpAccess, u32)>,
 }
 
 /// What spares an access conflicts.
@@ -69,7 +69,7 @@ pub enum LayoutChange {
 
 impl Suggestion {
     /// What a way to access an array would be where a row and a column are this word.
-    pub(crate) fn new(by: LayoutChange, way: &Way, word: impl Fn(u32, u32) -> u32) -> Self {
+    pub(crate) fn new(by: LayoutChange, way: &WarpAccess, word: impl Fn(u32, u32) -> u32) -> Self {
         let wavefronts = way.wavefronts_at(&word);
         Self { by, wavefronts, grid: banks(&way.words(&word), way.bytes, way.writes) }
     }
@@ -161,7 +161,7 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
             continue;
         };
         let of_buffer = patterns.iter().enumerate().filter(|(_, (n, ..))| n.buffer == number);
-        let (at, ways): (Vec<usize>, Vec<Way>) =
+        let (at, ways): (Vec<usize>, Vec<WarpAccess>) =
             of_buffer.map(|(at, (n, times, first))| (at, way(n, *times, *first, row))).unzip();
         let pad = cure(&ways, row);
         for (at, way) in at.into_iter().zip(ways) {
@@ -178,14 +178,14 @@ fn cures(kernel: &Kernel, accesses: &mut [Access], patterns: &[(&Pattern, u64, u
 }
 
 /// By rows and columns.
-fn way(pattern: &Pattern, times: u64, first: u32, row: u32) -> Way {
+fn way(pattern: &Pattern, times: u64, first: u32, row: u32) -> WarpAccess {
     let place = |at: i32| {
         let at = (i64::from(first) + i64::from(at)) as u32;
         (at / row, at % row)
     };
     let lanes = pattern.lanes.iter().zip(0u32..);
     let places = lanes.filter_map(|(at, lane)| Some((lane, place((*at)?)))).collect();
-    Way { places, bytes: pattern.bytes, writes: writes(pattern.kind), times }
+    WarpAccess { places, bytes: pattern.bytes, writes: writes(pattern.kind), times }
 }
 
 fn writes(kind: Kind) -> bool {

@@ -90,7 +90,7 @@ pub fn collision(groups: &[(u32, u32)], bytes: u32, writes: bool) -> Option<Coll
 
 /// A way to access an array of words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct WarpAccess {
     /// Its lanes, each with its row and column.
     pub places: Vec<(u32, (u32, u32))>,
     /// Bytes of a lane.
@@ -101,7 +101,7 @@ pub struct Way {
     pub times: u64,
 }
 
-impl Way {
+impl WarpAccess {
     /// The words that its lanes access first, each once with its lanes, where a row and a column are this word.
     pub fn words(&self, word: impl Fn(u32, u32) -> u32) -> Vec<(u32, u32)> {
         groups(self.places.iter().map(|(lane, (row, column))| (*lane, word(*row, *column))))
@@ -120,7 +120,7 @@ impl Way {
 
 /// The least padding of rows with which all ways to access an array cost least together, if that is less than they do, and leaves
 /// each as wide as it is. Rows have so many words with the padding there is.
-pub fn cure(ways: &[Way], row: u32) -> Option<u32> {
+pub fn cure(ways: &[WarpAccess], row: u32) -> Option<u32> {
     let cost =
         |pad: u32| -> u64 { ways.iter().map(|way| way.times * way.wavefronts(row + pad)).sum() };
     let step = ways.iter().map(|way| (way.bytes / 4).max(1)).max()?;
@@ -168,9 +168,9 @@ mod tests {
     }
 
     /// The rows of a column of an array.
-    fn column(bytes: u32, writes: bool) -> Way {
+    fn column(bytes: u32, writes: bool) -> WarpAccess {
         let places = (0..32).map(|lane| (lane, (lane, 0))).collect();
-        Way { places, bytes, writes, times: 1 }
+        WarpAccess { places, bytes, writes, times: 1 }
     }
 
     #[test]
@@ -187,14 +187,18 @@ mod tests {
     /// Those of 16 bytes stay aligned, and what a padding spares one may not cost others.
     #[test]
     fn a_padding_is_one_for_all_ways_to_access_an_array() {
-        let row =
-            Way { places: (0..8).map(|lane| (lane, (0, 4 * lane))).collect(), ..column(16, false) };
+        let row = WarpAccess {
+            places: (0..8).map(|lane| (lane, (0, 4 * lane))).collect(),
+            ..column(16, false)
+        };
         assert_eq!(cure(&[column(4, true), row], 32), Some(4));
         // Lanes along a diagonal, and often those of a column.
-        let apart =
-            Way { places: (0..32).map(|lane| (lane, (lane, lane))).collect(), ..column(4, true) };
+        let apart = WarpAccess {
+            places: (0..32).map(|lane| (lane, (lane, lane))).collect(),
+            ..column(4, true)
+        };
         assert_eq!(cure(std::slice::from_ref(&apart), 63), Some(1));
-        let often = Way { times: 9, ..column(4, false) };
+        let often = WarpAccess { times: 9, ..column(4, false) };
         assert_eq!((often.wavefronts(63), often.wavefronts(64)), (1, 32));
         assert_eq!(cure(&[apart.clone(), often.clone()], 63), Some(2));
         assert_eq!((apart.wavefronts(65), often.wavefronts(65)), (2, 1));

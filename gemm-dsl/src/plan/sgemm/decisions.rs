@@ -303,11 +303,11 @@ fn epilogue(plan: &EpiloguePlan, list: &mut Decisions) {
         Guards::Hoisted => "at the edge of C only",
     };
     list.because("guards of C", guards, plan.guards.why);
-    let loops = match plan.waiting() {
+    let loops = match plan.staged_rows() {
         0 => "written out".to_owned(),
         rows => format!("a loop, for which the sums of {rows} rows of a thread wait at once"),
     };
-    list.because("epilogue", loops, plan.waiting.why);
+    list.because("epilogue", loops, plan.staged_rows.why);
 }
 
 fn slices(slices: u32) -> String {

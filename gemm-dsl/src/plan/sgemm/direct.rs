@@ -8,10 +8,10 @@
 pub(super) mod check;
 
 use super::epilogue::EpiloguePlan;
+use super::epilogue_staging::BlockSize;
 use super::operand::{Axis, Edge, contiguous_axes};
 use super::pipeline::Pipeline;
-use super::waiting::BlockSize;
-use super::{Decided, decided, facts, waiting};
+use super::{Decided, decided, epilogue_staging, facts};
 use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::shared_memory::SharedExtras;
 use crate::spec::{Bounds, Factor, Lanes, SgemmSpec};
@@ -193,7 +193,11 @@ impl DirectPlan {
     /// that wait.
     pub fn shared_bytes(&self) -> u64 {
         let fixed = u128::from(self.shared);
-        let sum = match waiting::bytes(self.epilogue.waiting(), self.epilogue_threads(), self.tn) {
+        let sum = match epilogue_staging::bytes(
+            self.epilogue.staged_rows(),
+            self.epilogue_threads(),
+            self.tn,
+        ) {
             0 => fixed,
             sums => fixed.next_multiple_of(16) + sums,
         };

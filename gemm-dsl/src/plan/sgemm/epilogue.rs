@@ -1,7 +1,7 @@
 //! How the sums of a thread get into C.
 
+use super::epilogue_staging::{self, BlockSize};
 use super::pipeline::Pipeline;
-use super::waiting::{self, BlockSize};
 use super::{Decided, decided, facts};
 use crate::ir::Elem;
 use crate::spec::{Bounds, Rect, SgemmSpec};
@@ -31,7 +31,7 @@ facts! {
         guards: Guards,
         /// The rows of a thread whose sums wait in shared memory while a loop goes through them; 0 where
         /// all is written out.
-        waiting: u32,
+        staged_rows: u32,
     }
 }
 
@@ -47,10 +47,10 @@ impl EpiloguePlan {
         let ring = matches!(pipeline, Pipeline::Async { .. });
         let elem = spec.types().c;
         let width = if vectors { elem.vector_lanes().into() } else { 1 };
-        let waiting = waiting::rows(spec, thread, block);
+        let staged_rows = epilogue_staging::rows(spec, thread, block);
         let guards = match spec.bounds {
             Bounds::Aligned => decided(Guards::None, "C is a multiple of tiles"),
-            Bounds::Guarded if waiting.value > 0 => {
+            Bounds::Guarded if staged_rows.value > 0 => {
                 decided(Guards::Inline, "the code of the epilogue is long, and there once")
             }
             // With the guards out of the way of most blocks, the compiler finds better registers for
@@ -64,6 +64,6 @@ impl EpiloguePlan {
             Bounds::Guarded => decided(Guards::Inline, ""),
         };
         let straddles = vectors && spec.pitched && guards.value != Guards::None;
-        Self { elem, width, guards, straddles, waiting }
+        Self { elem, width, guards, straddles, staged_rows }
     }
 }

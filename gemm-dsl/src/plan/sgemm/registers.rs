@@ -32,7 +32,7 @@ impl Registers {
         let width = epilogue.map_or(1, EpiloguePlan::width);
         let cols = match epilogue {
             // What belongs to the columns of a thread is read before it goes through its rows, if there are several.
-            Some(epilogue) if epilogue.waiting() == 0 && thread.m > 1 => thread.n,
+            Some(epilogue) if epilogue.staged_rows() == 0 && thread.m > 1 => thread.n,
             // It is read for each store.
             _ => width,
         };

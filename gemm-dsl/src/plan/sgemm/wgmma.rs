@@ -3,13 +3,13 @@
 pub(super) mod check;
 
 use super::epilogue::EpiloguePlan;
-use super::{Decided, Passed, decided, facts, waiting};
+use super::{Decided, Passed, decided, epilogue_staging, facts};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
+use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
 use crate::plan::sgemm::registers::Registers;
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::plan::sgemm::waiting::BlockSize;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::Format;
 use crate::target::arch::{LARGEST, WARP};
@@ -188,7 +188,11 @@ impl WgmmaPlan {
 
     /// Bytes of shared memory of a block: both operands in all stages, barriers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match waiting::bytes(self.epilogue.waiting(), self.epilogue_threads(), self.tn()) {
+        match epilogue_staging::bytes(
+            self.epilogue.staged_rows(),
+            self.epilogue_threads(),
+            self.tn(),
+        ) {
             0 => self.shared,
             sums => self.shared.next_multiple_of(16) + sums as u64,
         }

@@ -20,12 +20,12 @@ enum Side {
 }
 
 /// One side of a copy: rows, with their pitch in elements.
-struct Rows {
+struct PitchedRows {
     side: Side,
     pitch: usize,
 }
 
-impl Rows {
+impl PitchedRows {
     fn of_area(area: &Area<Gpu>) -> Self {
         Self { side: Side::Gpu(area.first.at), pitch: area.pitch }
     }
@@ -58,7 +58,7 @@ impl Gpu {
             return copied.map_err(failed(format!("copying {bytes} bytes")));
         }
         // SAFETY: both areas lie in memory that whoever made them owns, until the stream has come so far.
-        unsafe { self.copy_rows(stream, to, Rows::of_area(from), Rows::of_area(to)) }
+        unsafe { self.copy_rows(stream, to, PitchedRows::of_area(from), PitchedRows::of_area(to)) }
     }
 
     /// Copies an area to the host, after all work on the stream.
@@ -68,10 +68,11 @@ impl Gpu {
         }
         let mut elements = vec![T::default(); from.len()];
         let side = Side::HostToWrite(elements.as_mut_ptr().cast());
-        let host = Rows { side, pitch: from.cols };
+        let host = PitchedRows { side, pitch: from.cols };
         // SAFETY: the host has room for as many elements, numbers of which all bits are valid, and keeps it until the
         // stream has been waited for.
-        let copied = unsafe { self.copy_rows(&self.stream, from, Rows::of_area(from), host) };
+        let copied =
+            unsafe { self.copy_rows(&self.stream, from, PitchedRows::of_area(from), host) };
         let waited = self.synchronize();
         copied?;
         waited?;
@@ -86,9 +87,9 @@ impl Gpu {
         if to.is_packed() {
             return self.copy_in(&to.first, elements);
         }
-        let host = Rows { side: Side::HostToRead(elements.as_ptr().cast()), pitch: to.cols };
+        let host = PitchedRows { side: Side::HostToRead(elements.as_ptr().cast()), pitch: to.cols };
         // SAFETY: the host's elements, numbers without padding, stay borrowed until the stream has been waited for.
-        let copied = unsafe { self.copy_rows(&self.stream, to, host, Rows::of_area(to)) };
+        let copied = unsafe { self.copy_rows(&self.stream, to, host, PitchedRows::of_area(to)) };
         let waited = self.synchronize();
         copied?;
         waited
@@ -102,8 +103,8 @@ impl Gpu {
         &self,
         stream: &CudaStream,
         area: &Area<Self>,
-        source: Rows,
-        target: Rows,
+        source: PitchedRows,
+        target: PitchedRows,
     ) -> Result<()> {
         if area.len() == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Operands by name.
 
 use super::sealed::{Give, GiveAll};
-use super::{Along, Beside, EpilogueArg, OperandValue, Operands, OperandsFor, sealed};
+use super::{Along, EpilogueArg, GivenOperands, OperandValue, Operands, OperandsFor, sealed};
 use crate::error::{Error, Result};
 use crate::operand::Input;
 use std::fmt;
@@ -70,7 +70,7 @@ impl AnyOperand for f32 {}
 impl OperandsFor<ByName> for Named<'_> {}
 
 impl GiveAll for Named<'_> {
-    fn give_all(&self, operands: &[EpilogueArg]) -> Result<Beside<'_>> {
+    fn give_all(&self, operands: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
         for (n, (name, _)) in self.0.iter().enumerate() {
             if operands.iter().all(|operand| operand.name != *name) {
                 let takes = operands.iter().map(ToString::to_string).collect();
@@ -80,7 +80,7 @@ impl GiveAll for Named<'_> {
                 return Err(Error::RepeatedOperand { operand: name.clone() });
             }
         }
-        let mut beside = Beside::default();
+        let mut beside = GivenOperands::default();
         for operand in operands {
             let of_name = self.0.iter().find(|(name, _)| *name == operand.name);
             let Some((_, given)) = of_name else {

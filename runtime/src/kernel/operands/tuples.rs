@@ -1,6 +1,8 @@
 //! Lists of operands: tuples of kinds, and tuples of what is given for them.
 
-use super::{Along, Beside, EpilogueArg, OperandFor, OperandKind, Operands, OperandsFor, sealed};
+use super::{
+    Along, EpilogueArg, GivenOperands, OperandFor, OperandKind, Operands, OperandsFor, sealed,
+};
 use crate::error::Result;
 
 impl Operands for () {
@@ -14,8 +16,8 @@ impl sealed::Operands for () {
 impl OperandsFor<()> for () {}
 
 impl sealed::GiveAll for () {
-    fn give_all(&self, _: &[EpilogueArg]) -> Result<Beside<'_>> {
-        Ok(Beside::default())
+    fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+        Ok(GivenOperands::default())
     }
 }
 
@@ -37,8 +39,8 @@ macro_rules! lists {
         impl<$($kind, $given: OperandFor<$kind>,)*> OperandsFor<($($kind,)*)> for ($($given,)*) {}
 
         impl<$($given: sealed::Give,)*> sealed::GiveAll for ($($given,)*) {
-            fn give_all(&self, _: &[EpilogueArg]) -> Result<Beside<'_>> {
-                let mut beside = Beside::default();
+            fn give_all(&self, _: &[EpilogueArg]) -> Result<GivenOperands<'_>> {
+                let mut beside = GivenOperands::default();
                 $(beside.push(self.$at.give());)*
                 Ok(beside)
             }

@@ -69,7 +69,7 @@ fn tile(
     finish: &EpilogueExpression<'_>,
 ) {
     let plan = block.epilogue;
-    if plan.waiting() > 0 {
+    if plan.staged_rows() > 0 {
         return looped(b, block, acc, finish);
     }
     match plan.guards() {
@@ -179,7 +179,7 @@ fn looped(
     let (p, plan) = (&block.problem, block.epilogue);
     let guards = plan.guards() != Guards::None;
     let meaning = "rows of a thread whose sums wait at once";
-    let rows = b.constant("WAITING", plan.waiting() as i32, meaning);
+    let rows = b.constant("WAITING", plan.staged_rows() as i32, meaning);
     let width = plan.width();
     let (per_row, number) = match width {
         1 => (block.cols.name.into(), block.cols.count),
@@ -202,20 +202,26 @@ fn looped(
     let parts = For::below(0, block.rows.name / rows).unroll(Unroll::By(1));
     b.loop_("part", parts, |b, part| {
         // Registers have no index: which rows these are is written out.
-        over(b, "other", block.rows.name / rows, block.rows.count / plan.waiting(), |b, other| {
-            b.if_(other.clone().equals(part), |b| {
-                over(b, "m", rows.into(), plan.waiting(), |b, m| {
-                    over(b, "n", per_row.clone(), number, |b, n| {
-                        let of_thread = other.clone() * rows + m.clone();
-                        let sum = match width {
-                            1 => acc.value(&of_thread, &n),
-                            _ => acc.vector(&of_thread, &(n.clone() * width as i32)),
-                        };
-                        b.store(at(m.clone() * per_row.clone() + n), sum);
+        over(
+            b,
+            "other",
+            block.rows.name / rows,
+            block.rows.count / plan.staged_rows(),
+            |b, other| {
+                b.if_(other.clone().equals(part), |b| {
+                    over(b, "m", rows.into(), plan.staged_rows(), |b, m| {
+                        over(b, "n", per_row.clone(), number, |b, n| {
+                            let of_thread = other.clone() * rows + m.clone();
+                            let sum = match width {
+                                1 => acc.value(&of_thread, &n),
+                                _ => acc.vector(&of_thread, &(n.clone() * width as i32)),
+                            };
+                            b.store(at(m.clone() * per_row.clone() + n), sum);
+                        });
                     });
                 });
-            });
-        });
+            },
+        );
         b.loop_("i", For::below(0, all).unroll(Unroll::By(1)), |b, i| {
             let m = b.let_("m", part * rows + Expr::from(i) / per_row.clone());
             let row = b.let_("row", block.origin.row + block.rows.element(m.into()));
