@@ -5,7 +5,7 @@ use super::lying::{Image, Images, Lying, poison};
 use gemm_dsl::Plan;
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
 use gemm_dsl::ir::program::{
-    BindError, KernelArgument, KernelLaunch, PackedLayout, ProgramBackend, TempFill, Temporary,
+    BindError, KernelLaunch, PackedLayout, ProgramBackend, TempFill, Temporary,
 };
 use gemm_dsl::ir::{HostError, Variant, VerifiedProgram};
 use gemm_dsl::spec::ReduceSpec;
@@ -162,15 +162,8 @@ impl ProgramBackend for Harness<'_> {
     }
 
     fn launch(&mut self, launch: &KernelLaunch<'_, SimulatedArray>) -> Result<(), Failure> {
-        let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
-        for argument in &launch.arguments {
-            match argument {
-                KernelArgument::Scalar(_, bits) => scalars.push(*bits),
-                KernelArgument::Array(array) | KernelArgument::TensorMap { array, .. } => {
-                    buffers.push(array.view.clone());
-                }
-            }
-        }
+        let buffers: Vec<_> = launch.arrays().map(|array| array.view.clone()).collect();
+        let scalars: Vec<_> = launch.scalars().collect();
         let kernel = self.program.kernel(launch.kernel);
         gemm_sim::launch(kernel, &buffers, &scalars).map(drop).map_err(Failure::Sim)
     }

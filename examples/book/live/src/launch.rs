@@ -3,8 +3,7 @@
 use crate::operands::{Numbers, argument};
 use gemm_dsl::ir::contract::{ArrayAxis, ArrayPlace, BoundArray, ContractError, Region};
 use gemm_dsl::ir::program::{
-    Array, BindError, KernelArgument, KernelLaunch, PackedLayout, ProgramBackend, ProgramValues,
-    Temporary,
+    Array, BindError, KernelLaunch, PackedLayout, ProgramBackend, ProgramValues, Temporary,
 };
 use gemm_dsl::ir::{Elem, Extent, HostError, VerifiedKernel, VerifiedProgram};
 use gemm_sim::{Buffer, BufferArg, Options, Profile, SimError, Trace};
@@ -165,15 +164,8 @@ impl ProgramBackend for Page<'_> {
     }
 
     fn launch(&mut self, launch: &KernelLaunch<'_, PageArray>) -> Result<(), Failure> {
-        let (mut buffers, mut scalars) = (Vec::new(), Vec::new());
-        for argument in &launch.arguments {
-            match argument {
-                KernelArgument::Scalar(_, bits) => scalars.push(*bits),
-                KernelArgument::Array(array) | KernelArgument::TensorMap { array, .. } => {
-                    buffers.push(array.given.clone());
-                }
-            }
-        }
+        let buffers: Vec<_> = launch.arrays().map(|array| array.given.clone()).collect();
+        let scalars: Vec<_> = launch.scalars().collect();
         let mut options = Options::default();
         options.instructions = INSTRUCTIONS;
         options.compiled = launch.is_main;

@@ -80,6 +80,24 @@ pub struct KernelLaunch<'a, A> {
     pub arguments: Vec<KernelArgument<'a, A>>,
 }
 
+impl<'a, A> KernelLaunch<'a, A> {
+    /// The bits of the scalar arguments, in the order of their parameters.
+    pub fn scalars(&self) -> impl Iterator<Item = u64> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            KernelArgument::Scalar(_, bits) => Some(*bits),
+            KernelArgument::Array(_) | KernelArgument::TensorMap { .. } => None,
+        })
+    }
+
+    /// The array arguments, in the order of their parameters. A tensor map counts as its array.
+    pub fn arrays(&self) -> impl Iterator<Item = &'a A> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            KernelArgument::Scalar(..) => None,
+            KernelArgument::Array(array) | KernelArgument::TensorMap { array, .. } => Some(*array),
+        })
+    }
+}
+
 /// An argument of a kernel.
 #[derive(Clone, Debug)]
 pub enum KernelArgument<'a, A> {
