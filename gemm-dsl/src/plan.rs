@@ -13,8 +13,9 @@ use decision::{Decided, decided};
 pub(crate) use reduce::MAX_BLOCK_ELEMENTS;
 pub use reduce::{AccumulatorPart, BlockFold, Blocks, ReducePlan, Share, Types};
 pub use sgemm::{
-    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, MmaPlan, NaivePlan, OperandPlan,
-    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WarpTile, WgmmaPlan,
+    Axis, DirectPlan, Edge, EpiloguePlan, Fill, GROUP, Guards, KernelKind, MmaPlan, NaivePlan,
+    OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WarpTile,
+    WgmmaPlan,
 };
 pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
 

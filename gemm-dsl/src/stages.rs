@@ -255,7 +255,7 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{BlockFold, Pipeline, Pointers, Shape, Walk};
+    use crate::plan::{BlockFold, KernelKind, Pipeline, Pointers, Walk};
 
     #[test]
     fn every_stage_plans_and_is_printed_back() {
@@ -361,7 +361,7 @@ mod tests {
         let Some(plan) = fastest.and_then(|stage| stage.spec.plan().ok()) else {
             panic!("the fastest stage has a plan");
         };
-        let Shape::Tiled(tiled) = plan.shape() else {
+        let KernelKind::Tiled(tiled) = plan.kind() else {
             panic!("the fastest stage has a tile");
         };
         let (a, b) = (tiled.a(), tiled.b());
@@ -378,8 +378,8 @@ mod tests {
         let warp = tiled.warp().map(|w| (w.lanes_m(), w.lanes_n(), w.warps_m(), w.warps_n()));
         assert_eq!(warp, Some((4, 8, 4, 2)));
 
-        let scalar = plan.scalar_variant().map(|plan| *plan.shape());
-        let Some(Shape::Tiled(scalar)) = scalar else {
+        let scalar = plan.scalar_variant().map(|plan| *plan.kind());
+        let Some(KernelKind::Tiled(scalar)) = scalar else {
             panic!("a guarded kernel with vectors has a scalar variant");
         };
         assert_eq!((scalar.b().width(), scalar.epilogue().width()), (1, 1));
@@ -398,8 +398,8 @@ mod tests {
                 spec.layout = GemmLayout::Tt;
             }
             let plans = [spec.plan(), spec.clone().layout(GemmLayout::Nn).plan()];
-            plans.map(|plan| match plan.map(|plan| *plan.shape()) {
-                Ok(Shape::Tiled(t)) => [t.a(), t.b()].map(|o| (o.width(), o.walk())),
+            plans.map(|plan| match plan.map(|plan| *plan.kind()) {
+                Ok(KernelKind::Tiled(t)) => [t.a(), t.b()].map(|o| (o.width(), o.walk())),
                 other => panic!("{other:?}"),
             })
         };

@@ -4,7 +4,7 @@ use crate::html::{all, attribute, parse, text};
 use crate::{is_tested, page, report_of};
 use gemm_book::report::Report;
 use gemm_book::units::{DEVICE, Unit, UnitName};
-use gemm_dsl::plan::Shape;
+use gemm_dsl::plan::KernelKind;
 use gemm_dsl::stages;
 use libtest_mimic::Failed;
 use markup5ever_rcdom::Handle;
@@ -125,7 +125,7 @@ pub fn says_where_a_cache_is_taken_for_granted() -> Result<(), Failed> {
     }
     let mut expected = Vec::new();
     for stage in stages::sgemm().into_iter().filter(|of| is_tested("sgemm", of.index)) {
-        if matches!(stage.spec.plan()?.shape(), Shape::Naive(_) | Shape::Direct(_)) {
+        if matches!(stage.spec.plan()?.kind(), KernelKind::Naive(_) | KernelKind::Direct(_)) {
             expected.push(format!("{} {}", stage.index, stage.name.replace('_', " ")));
         }
     }

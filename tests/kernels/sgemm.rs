@@ -3,7 +3,7 @@
 mod counters;
 mod gpu;
 mod tables;
-use gemm_dsl::plan::Shape;
+use gemm_dsl::plan::KernelKind;
 use gemm_dsl::spec::{Bounds, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_oracle::beside::plain;
@@ -75,11 +75,11 @@ fn both_access_variants_give_the_same_bits() {
             // A kernel that accesses a matrix 4 bytes at a time, as asynchronous copies that transpose
             // do, does not mind where it lies.
             let plan = stage.spec.plan().expect("a stage has a plan");
-            let widths = match plan.shape() {
-                Shape::Naive(_) => [1; 3],
-                Shape::Wgmma(t) => [1, 1, t.epilogue().width()],
-                Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
-                Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+            let widths = match plan.kind() {
+                KernelKind::Naive(_) => [1; 3],
+                KernelKind::Wgmma(t) => [1, 1, t.epilogue().width()],
+                KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
+                KernelKind::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
             };
             let moved =
                 [a, b, c].iter().position(|other| *other == placement).expect("one of them");

@@ -7,7 +7,7 @@ use crate::products::Products;
 use crate::rows::launch::{Inputs, KernelChoice, ReductionLaunch};
 pub use gemm_draw::shapes::Arrays;
 use gemm_draw::shapes::{self, SimulationLimits};
-use gemm_dsl::plan::{ReducePlan, SgemmPlan, Shape};
+use gemm_dsl::plan::{KernelKind, ReducePlan, SgemmPlan};
 use gemm_oracle::product::Size;
 use gemm_runtime::spec::{Bounds, Over};
 use gemm_runtime::{
@@ -177,7 +177,7 @@ pub fn product(
     if let Some(count) = products.batch {
         shape += &format!(", {count} products");
     }
-    if let Shape::Wgmma(_) = spec.plan()?.shape() {
+    if let KernelKind::Wgmma(_) = spec.plan()?.kind() {
         shape += &format!(" (the kernel that multiplies, of {} launches)", launched.passes());
     }
     Ok(SampleLaunch { shape, launched, flops: 2.0 * work as f64, work })

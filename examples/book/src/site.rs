@@ -18,7 +18,7 @@ use gemm_bench::family::Family;
 use gemm_bench::table::percent;
 use gemm_dsl::Plan as _;
 use gemm_dsl::ir::Variant;
-use gemm_dsl::plan::{SgemmPlan, Shape};
+use gemm_dsl::plan::{KernelKind, SgemmPlan};
 use gemm_dsl::stages::{self, Stage};
 use gemm_runtime::{ReduceSpec, SgemmSpec};
 use rayon::prelude::*;
@@ -302,7 +302,7 @@ fn row(
 /// multiprocessor to answer all but the first who reads an element.
 fn has_no_tiles(step: &LadderStage) -> bool {
     let plan = step.line.parse::<SgemmPlan>().ok().filter(|_| step.family == Family::Sgemm);
-    plan.is_some_and(|plan| matches!(plan.shape(), Shape::Naive(_) | Shape::Direct(_)))
+    plan.is_some_and(|plan| matches!(plan.kind(), KernelKind::Naive(_) | KernelKind::Direct(_)))
 }
 
 /// What was measured of a ladder at the size that tables show, in one picture.

@@ -100,13 +100,13 @@ pub(crate) const MAX_SPLIT: u32 = 65_535;
 pub struct SgemmPlan {
     spec: SgemmSpec,
     variant: Variant,
-    shape: Shape,
+    kind: KernelKind,
 }
 
 /// Four kinds of kernels.
 #[expect(clippy::large_enum_variant, reason = "a plan is made once and seldom copied")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum KernelKind {
     /// Every thread reads its operands from global memory, for one element of C after the other.
     Naive(NaivePlan),
     /// Every thread reads its operands from global memory, for all elements of C that it holds.
@@ -117,7 +117,7 @@ pub enum Shape {
     Wgmma(WgmmaPlan),
 }
 
-impl Shape {
+impl KernelKind {
     /// The geometry of warpgroups, if they multiply.
     pub(crate) fn wgmma(&self) -> Option<&WgmmaPlan> {
         match self {
@@ -136,20 +136,20 @@ impl SgemmSpec {
         let mut faults = Faults::default();
         let draft = check::check(self, &mut faults);
         let passed = faults.finish()?;
-        let shape = match draft {
-            Some(TileGeometry::Tiled(draft)) => Shape::Tiled(draft.plan(&passed)),
-            Some(TileGeometry::Wgmma(draft)) => Shape::Wgmma(draft.plan(&passed)),
-            None if self.is_direct() => Shape::Direct(DirectPlan::new(self, Variant::Vector)),
-            None => Shape::Naive(NaivePlan::new(self)),
+        let kind = match draft {
+            Some(TileGeometry::Tiled(draft)) => KernelKind::Tiled(draft.plan(&passed)),
+            Some(TileGeometry::Wgmma(draft)) => KernelKind::Wgmma(draft.plan(&passed)),
+            None if self.is_direct() => KernelKind::Direct(DirectPlan::new(self, Variant::Vector)),
+            None => KernelKind::Naive(NaivePlan::new(self)),
         };
-        let vectors = match &shape {
-            Shape::Naive(_) => false,
-            Shape::Wgmma(wgmma) => wgmma.has_vectors(),
-            Shape::Direct(direct) => direct.has_vectors(),
-            Shape::Tiled(tiled) => tiled.has_global_vectors(),
+        let vectors = match &kind {
+            KernelKind::Naive(_) => false,
+            KernelKind::Wgmma(wgmma) => wgmma.has_vectors(),
+            KernelKind::Direct(direct) => direct.has_vectors(),
+            KernelKind::Tiled(tiled) => tiled.has_global_vectors(),
         };
         let variant = if vectors { Variant::Vector } else { Variant::Only };
-        Ok(SgemmPlan { spec: self.clone(), variant, shape })
+        Ok(SgemmPlan { spec: self.clone(), variant, kind })
     }
 }
 
@@ -169,8 +169,8 @@ impl SgemmPlan {
     }
 
     /// The geometry.
-    pub fn shape(&self) -> &Shape {
-        &self.shape
+    pub fn kind(&self) -> &KernelKind {
+        &self.kind
     }
 
     /// Element types of the matrices and sums.
@@ -180,21 +180,21 @@ impl SgemmPlan {
 
     /// Threads of a block.
     pub fn threads(&self) -> u32 {
-        match &self.shape {
-            Shape::Naive(naive) => naive.threads(),
-            Shape::Direct(direct) => direct.threads(),
-            Shape::Tiled(tiled) => tiled.threads(),
-            Shape::Wgmma(wgmma) => wgmma.threads(),
+        match &self.kind {
+            KernelKind::Naive(naive) => naive.threads(),
+            KernelKind::Direct(direct) => direct.threads(),
+            KernelKind::Tiled(tiled) => tiled.threads(),
+            KernelKind::Wgmma(wgmma) => wgmma.threads(),
         }
     }
 
     /// Rows and columns of C that one block computes.
     pub fn block_tile(&self) -> (u32, u32) {
-        match &self.shape {
-            Shape::Naive(naive) => (naive.rows(), naive.cols() * naive.coarsen()),
-            Shape::Direct(d) => (d.rows() * d.tm(), d.cols() * d.tn()),
-            Shape::Tiled(tiled) => (tiled.bm(), tiled.bn()),
-            Shape::Wgmma(tensor) => (tensor.bm(), tensor.bn()),
+        match &self.kind {
+            KernelKind::Naive(naive) => (naive.rows(), naive.cols() * naive.coarsen()),
+            KernelKind::Direct(d) => (d.rows() * d.tm(), d.cols() * d.tn()),
+            KernelKind::Tiled(tiled) => (tiled.bm(), tiled.bn()),
+            KernelKind::Wgmma(tensor) => (tensor.bm(), tensor.bn()),
         }
     }
 
@@ -211,31 +211,31 @@ impl SgemmPlan {
 
     /// Terms of K that a block takes at once: ranges of K are made of as many, and without guards K is a multiple.
     pub fn depth(&self) -> u32 {
-        match &self.shape {
-            Shape::Naive(_) => 1,
-            Shape::Direct(direct) => direct.round(),
-            Shape::Tiled(tiled) => tiled.bk(),
-            Shape::Wgmma(wgmma) => wgmma.bk(),
+        match &self.kind {
+            KernelKind::Naive(_) => 1,
+            KernelKind::Direct(direct) => direct.round(),
+            KernelKind::Tiled(tiled) => tiled.bk(),
+            KernelKind::Wgmma(wgmma) => wgmma.bk(),
         }
     }
 
     /// Bytes of shared memory of a block.
     pub fn shared_bytes(&self) -> u64 {
-        match &self.shape {
-            Shape::Naive(_) => 0,
-            Shape::Direct(direct) => direct.shared_bytes(),
-            Shape::Tiled(tiled) => tiled.shared_bytes(),
-            Shape::Wgmma(wgmma) => wgmma.shared_bytes(),
+        match &self.kind {
+            KernelKind::Naive(_) => 0,
+            KernelKind::Direct(direct) => direct.shared_bytes(),
+            KernelKind::Tiled(tiled) => tiled.shared_bytes(),
+            KernelKind::Wgmma(wgmma) => wgmma.shared_bytes(),
         }
     }
 
     /// How the sums of a thread that holds several get into C.
     pub(crate) fn epilogue_plan(&self) -> Option<EpiloguePlan> {
-        match &self.shape {
-            Shape::Naive(_) => None,
-            Shape::Direct(direct) => Some(direct.epilogue()),
-            Shape::Tiled(tiled) => Some(tiled.epilogue()),
-            Shape::Wgmma(tensor) => Some(tensor.epilogue()),
+        match &self.kind {
+            KernelKind::Naive(_) => None,
+            KernelKind::Direct(direct) => Some(direct.epilogue()),
+            KernelKind::Tiled(tiled) => Some(tiled.epilogue()),
+            KernelKind::Wgmma(tensor) => Some(tensor.epilogue()),
         }
     }
 
@@ -333,7 +333,7 @@ impl SgemmPlan {
     /// any shape. `None` where the kernel has guards, and where it takes a K of 0 without.
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
-        let tiled = matches!(self.shape, Shape::Tiled(_));
+        let tiled = matches!(self.kind, KernelKind::Tiled(_));
         (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded)).flatten()
     }
 
@@ -355,12 +355,12 @@ impl SgemmPlan {
 
     /// Another variant of a kernel that has some.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
-        let shape = match &self.shape {
-            Shape::Naive(_) => return None,
-            Shape::Wgmma(_) => Shape::Wgmma(WgmmaPlan::new(&spec, spec.tile?, variant)?),
-            Shape::Direct(_) => Shape::Direct(DirectPlan::new(&spec, variant)),
-            Shape::Tiled(_) => Shape::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
+        let shape = match &self.kind {
+            KernelKind::Naive(_) => return None,
+            KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, spec.tile?, variant)?),
+            KernelKind::Direct(_) => KernelKind::Direct(DirectPlan::new(&spec, variant)),
+            KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
         };
-        Some(Self { spec, variant, shape })
+        Some(Self { spec, variant, kind })
     }
 }

@@ -5,7 +5,7 @@ mod reductions;
 mod registers;
 mod shared;
 
-use super::{ReducePlan, SgemmPlan, Shape};
+use super::{KernelKind, ReducePlan, SgemmPlan};
 use crate::Plan;
 use crate::ir::Elem::F32;
 use crate::ir::Variant;
@@ -62,9 +62,9 @@ proptest! {
         let Ok(plan) = spec.plan() else { return Ok(()) };
         prop_assert!(plan.threads() <= BLOCK_THREADS);
         prop_assert!(plan.shared_bytes() <= LARGEST.shared_per_block);
-        let tiled = match plan.shape() {
-            Shape::Tiled(tiled) => tiled,
-            Shape::Wgmma(tensor) => {
+        let tiled = match plan.kind() {
+            KernelKind::Tiled(tiled) => tiled,
+            KernelKind::Wgmma(tensor) => {
                 prop_assert_eq!(tensor.epilogue_threads() * tensor.tm() * tensor.tn(), tensor.bm() * tensor.bn());
                 // Who asks for more registers than a block has waits for ever.
                 let [few, many] = tensor.registers().unwrap_or([0; 2]);
@@ -76,7 +76,7 @@ proptest! {
                 prop_assert!(tensor.registers().is_none() || few < even && even < many);
                 return Ok(());
             }
-            Shape::Naive(_) | Shape::Direct(_) => {
+            KernelKind::Naive(_) | KernelKind::Direct(_) => {
                 return Err(TestCaseError::fail("a tile makes a tiled plan"));
             }
         };
@@ -103,7 +103,7 @@ proptest! {
         prop_assert!(tiled.bn().is_multiple_of(tiled.epilogue().width()));
         prop_assert_eq!(plan.variant() == Variant::Vector, tiled.has_global_vectors());
         if let Some(scalar) = plan.scalar_variant() {
-            let Shape::Tiled(narrow) = scalar.shape() else {
+            let KernelKind::Tiled(narrow) = scalar.kind() else {
                 return Err(TestCaseError::fail("a variant has the same shape"));
             };
             prop_assert!(!narrow.has_global_vectors());
@@ -140,8 +140,8 @@ fn what_is_said_of_a_plan_determines_it() {
             assert!(!decision.value.is_empty(), "{decision:?}");
             assert!(decisions[..i].iter().all(|other| other.name != decision.name), "{decision:?}");
         }
-        let shape = *seen.entry(decisions).or_insert(*plan.shape());
-        assert_eq!(shape, *plan.shape(), "{}", plan.spec());
+        let shape = *seen.entry(decisions).or_insert(*plan.kind());
+        assert_eq!(shape, *plan.kind(), "{}", plan.spec());
     }
     assert!(seen.len() > gemm_cases::scaled(500), "{}", seen.len());
 }

@@ -3,7 +3,7 @@
 
 use crate::arith::Cores;
 use crate::product::Size;
-use gemm_dsl::plan::{self, SgemmPlan, Shape};
+use gemm_dsl::plan::{self, KernelKind, SgemmPlan};
 use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec, SplitK};
 
 /// Multiprocessors of the device that the simulator stands for.
@@ -205,8 +205,8 @@ enum Ragged {
 
 impl Ragged {
     fn of(plan: &SgemmPlan) -> Self {
-        match plan.shape() {
-            Shape::Tiled(t) if t.ragged() == plan::Ragged::First => match plan.spec().stages {
+        match plan.kind() {
+            KernelKind::Tiled(t) if t.ragged() == plan::Ragged::First => match plan.spec().stages {
                 Some(_) => Self::FirstAtEnd,
                 None => Self::First,
             },

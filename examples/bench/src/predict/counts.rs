@@ -11,7 +11,7 @@ use crate::epilogue::launch_once;
 use crate::sample::compiled;
 use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
-use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
+use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::WARP;
@@ -57,14 +57,14 @@ fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
 /// Along K: from where all stages of a pipeline are full.
 fn along_depth(extent: usize, plan: &SgemmPlan) -> ExtentSamples {
     let depth = plan.depth() as usize;
-    let (depth, first) = match plan.shape() {
-        Shape::Naive(_) => (depth * NAIVE_DEPTH, 1),
-        Shape::Direct(_) => (depth, 2),
-        Shape::Tiled(tiled) => match tiled.pipeline() {
+    let (depth, first) = match plan.kind() {
+        KernelKind::Naive(_) => (depth * NAIVE_DEPTH, 1),
+        KernelKind::Direct(_) => (depth, 2),
+        KernelKind::Tiled(tiled) => match tiled.pipeline() {
             Pipeline::Async { stages, .. } => (depth, 2 * stages as usize),
             Pipeline::Single | Pipeline::Prefetch | Pipeline::DoubleBuffer => (depth, 4),
         },
-        Shape::Wgmma(_) => (depth, 2 * plan.spec().stages.unwrap_or(1) as usize),
+        KernelKind::Wgmma(_) => (depth, 2 * plan.spec().stages.unwrap_or(1) as usize),
     };
     let left = extent % depth;
     line(extent, [left + first * depth, left + 2 * first * depth])
@@ -161,22 +161,22 @@ fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
     let (rows, cols) = plan.block_tile();
     let (rows, cols) = (f64::from(rows), f64::from(cols));
     let spec = plan.spec();
-    let (ahead, barriers) = match plan.shape() {
-        Shape::Tiled(tiled) => match tiled.pipeline() {
+    let (ahead, barriers) = match plan.kind() {
+        KernelKind::Tiled(tiled) => match tiled.pipeline() {
             Pipeline::Single => (0, 2.0),
             Pipeline::Prefetch | Pipeline::DoubleBuffer => (1, 1.0),
             Pipeline::Async { stages, .. } => (stages - 1, 1.0),
         },
-        Shape::Wgmma(_) if spec.copy == Copies::Tma => (spec.stages.unwrap_or(1) - 1, 1.0),
-        Shape::Naive(_) | Shape::Direct(_) | Shape::Wgmma(_) => (0, 2.0),
+        KernelKind::Wgmma(_) if spec.copy == Copies::Tma => (spec.stages.unwrap_or(1) - 1, 1.0),
+        KernelKind::Naive(_) | KernelKind::Direct(_) | KernelKind::Wgmma(_) => (0, 2.0),
     };
-    let staged = matches!(plan.shape(), Shape::Tiled(_) | Shape::Wgmma(_));
+    let staged = matches!(plan.kind(), KernelKind::Tiled(_) | KernelKind::Wgmma(_));
     if staged {
         let tiles = (m / rows).ceil() * (n / cols).ceil();
         let ranges = (launch.blocks / tiles).max(1.0);
         let rounds = (k / f64::from(plan.depth()) / ranges).ceil();
         launch.waits = Waits { rounds, ahead: f64::from(ahead), barriers, ..Waits::default() };
-        if matches!(plan.shape(), Shape::Tiled(_)) {
+        if matches!(plan.kind(), KernelKind::Tiled(_)) {
             let warps = launch.blocks * f64::from(launch.threads.div_ceil(WARP));
             let unrolled = plan.unroll().map_or(1.0, |by| f64::from(by) / f64::from(plan.depth()));
             let of_round = launch.work.instructions / warps / rounds;

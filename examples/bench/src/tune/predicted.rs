@@ -10,7 +10,7 @@ mod tests;
 use crate::cli::Failure;
 use crate::predict::counts;
 use crate::tune::space::{Point, Space};
-use gemm_dsl::plan::{Pipeline, SgemmPlan, Shape};
+use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Order, SgemmSpec};
 use gemm_dsl::target::arch::THREAD_REGISTERS;
 use gemm_oracle::product::Size;
@@ -178,16 +178,18 @@ fn predict(
 /// leaves it.
 fn registers(plan: &SgemmPlan) -> u32 {
     let thread = plan.spec().thread;
-    let wanted = match plan.shape() {
-        Shape::Naive(_) => OTHER_REGISTERS,
-        Shape::Direct(_) | Shape::Tiled(_) => {
-            let staged = match plan.shape() {
-                Shape::Tiled(tiled) if !matches!(tiled.pipeline(), Pipeline::Async { .. }) => 8,
+    let wanted = match plan.kind() {
+        KernelKind::Naive(_) => OTHER_REGISTERS,
+        KernelKind::Direct(_) | KernelKind::Tiled(_) => {
+            let staged = match plan.kind() {
+                KernelKind::Tiled(tiled) if !matches!(tiled.pipeline(), Pipeline::Async { .. }) => {
+                    8
+                }
                 _ => 0,
             };
             thread.m * thread.n + 2 * (thread.m + thread.n) + staged + OTHER_REGISTERS
         }
-        Shape::Wgmma(_) => THREAD_REGISTERS,
+        KernelKind::Wgmma(_) => THREAD_REGISTERS,
     };
     let warps = u64::from(plan.threads().div_ceil(32) * plan.blocks_per_sm());
     wanted.min(gemm_dsl::target::arch::LARGEST.registers_per_thread(warps))

@@ -1,6 +1,6 @@
 //! Small shapes at which a spec is simulated: as few blocks as show what each does.
 
-use gemm_dsl::plan::{Blocks, ReducePlan, SgemmPlan, Shape};
+use gemm_dsl::plan::{Blocks, KernelKind, ReducePlan, SgemmPlan};
 use gemm_dsl::spec::{Bounds, Over};
 
 /// Of the reduction that is simulated: the most blocks that fold a result together, and rounds of a block.
@@ -94,9 +94,11 @@ pub fn products(plan: &SgemmPlan) -> usize {
 /// Says that one tile is too large.
 pub fn extents(plan: &SgemmPlan, most: SimulationLimits) -> Result<(usize, usize, usize), String> {
     let (rows, cols) = plan.block_tile();
-    let (step, steps) = match plan.shape() {
-        Shape::Naive(_) => (1, NAIVE_DEPTH),
-        Shape::Direct(_) | Shape::Tiled(_) | Shape::Wgmma(_) => (plan.depth() as usize, DEPTH),
+    let (step, steps) = match plan.kind() {
+        KernelKind::Naive(_) => (1, NAIVE_DEPTH),
+        KernelKind::Direct(_) | KernelKind::Tiled(_) | KernelKind::Wgmma(_) => {
+            (plan.depth() as usize, DEPTH)
+        }
     };
     let products = products(plan) as u64;
     let depths = std::iter::successors(Some(steps), |depth| Some(depth / 2));

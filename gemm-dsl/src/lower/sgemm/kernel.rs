@@ -5,7 +5,7 @@ use super::shared::problem::{GemmProblem, TakenMatrices};
 use super::simt::{naive, staged};
 use super::wgmma::{self, splits};
 use crate::ir::{IrError, KernelBuilder, Variant, VerifiedKernel};
-use crate::plan::{SgemmPlan, Shape};
+use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{Batch, GemmLayout};
 
 /// The kernel of a product.
@@ -32,14 +32,14 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             format!("f32, each number split into {} of {}", arith.planes(), format.name())
         }
     };
-    match layout_text(plan.layout()).filter(|_| plan.shape().wgmma().is_none()) {
+    match layout_text(plan.layout()).filter(|_| plan.kind().wgmma().is_none()) {
         None => b.title(format!("C = {stored} in {computed}, row-major: {shapes}.")),
         Some(lies) => {
             b.title(format!("C = {stored} in {computed}: {shapes}."));
             b.title(lies);
         }
     }
-    if let Some(t) = plan.shape().wgmma() {
+    if let Some(t) = plan.kind().wgmma() {
         b.title(format!(
             "In place of A and B it reads their planes, which lie along K, {}.",
             splits::rows(t)
@@ -55,7 +55,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
             b.title("A, B and C are arrays of pointers, each to the matrix of a product.");
         }
     }
-    if plan.spec().scaled && plan.shape().wgmma().is_none() {
+    if plan.spec().scaled && plan.kind().wgmma().is_none() {
         b.title("Where alpha is 0 the caller passes K = 0: A and B are then not read.");
     }
     if plan.spec().names_depth() {
@@ -73,17 +73,17 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
 
 fn body(b: &mut KernelBuilder, plan: &SgemmPlan) {
     let problem = |b: &mut KernelBuilder| GemmProblem::declare(b, plan, TakenMatrices::All);
-    match plan.shape() {
-        Shape::Wgmma(shape) => wgmma::body(b, plan, shape),
-        Shape::Naive(shape) => {
+    match plan.kind() {
+        KernelKind::Wgmma(shape) => wgmma::body(b, plan, shape),
+        KernelKind::Naive(shape) => {
             let problem = problem(b);
             naive::body(b, plan, shape, problem);
         }
-        Shape::Direct(shape) => {
+        KernelKind::Direct(shape) => {
             let problem = problem(b);
             direct::body(b, plan, shape, problem);
         }
-        Shape::Tiled(shape) => {
+        KernelKind::Tiled(shape) => {
             let problem = problem(b);
             staged::body(b, plan, shape, problem);
         }

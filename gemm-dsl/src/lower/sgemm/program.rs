@@ -7,7 +7,7 @@ use super::shared::split_k::{self, SplitSizes};
 use super::shared::{schedule, stream_k, unrepresentable};
 use crate::ir::program::{Launch, Program, Slot, Step};
 use crate::ir::{Expr, Extent, IrError, Operand, Ty, VerifiedProgram};
-use crate::plan::{SgemmPlan, Shape};
+use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::{self, Along, Batch, EpilogueArg, SgemmSpec, Sharing};
 
 /// The program of a matrix product: one launch, or of warpgroups those of `program::wgmma`. A kernel without guards
@@ -43,9 +43,9 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
     let extents = size.extents(plan, &terms, shares);
     let ProblemSize { m, n, k, distinct, .. } = size;
     let bindings = Bindings { bind, extents, size: [m, n, k], distinct, terms, given };
-    program.steps = match plan.shape() {
-        Shape::Wgmma(t) => wgmma::steps(&mut program, plan, t, bindings)?,
-        Shape::Naive(_) | Shape::Direct(_) | Shape::Tiled(_) => {
+    program.steps = match plan.kind() {
+        KernelKind::Wgmma(t) => wgmma::steps(&mut program, plan, t, bindings)?,
+        KernelKind::Naive(_) | KernelKind::Direct(_) | KernelKind::Tiled(_) => {
             steps(&mut program, plan, bindings)?
         }
     };
@@ -54,7 +54,7 @@ pub fn sgemm_with_splits(plan: &SgemmPlan, given: [bool; 2]) -> Result<VerifiedP
 
 /// Returns whether a caller can give the splits of A and B.
 pub fn accepts_splits(plan: &SgemmPlan) -> bool {
-    plan.shape().wgmma().is_some() && plan.batch().is_none()
+    plan.kind().wgmma().is_some() && plan.batch().is_none()
 }
 
 /// The extents of a GEMM, as expressions of its program.
@@ -73,7 +73,7 @@ impl ProblemSize {
     fn declare(program: &mut Program, plan: &SgemmPlan) -> Self {
         let [m, n, k] = [Extent::M, Extent::N, Extent::K].map(|extent| program.extent(extent));
         let batch = plan.batch().map(|_| program.extent(Extent::BATCH));
-        let has_splits = batch.is_some() && plan.shape().wgmma().is_some();
+        let has_splits = batch.is_some() && plan.kind().wgmma().is_some();
         let distinct = has_splits
             .then(|| [Extent::BATCH_A, Extent::BATCH_B].map(|extent| program.extent(extent)));
         let shares = matches!(plan.sharing(), Sharing::AutoRanges | Sharing::Stream);
@@ -245,14 +245,14 @@ fn shared_tiles(
         |program: &mut Program, most| program.value(schedule::ranges(plan, depth.clone(), most));
     let terms = depth.clone();
     let sizes = |tiles, ranges, blocks| SplitSizes { tiles, ranges, blocks, terms };
-    match (plan.sharing(), sms, plan.shape()) {
+    match (plan.sharing(), sms, plan.kind()) {
         (Sharing::AutoRanges, Some(sms), _) => {
             let tiles = program.value(tiles);
             let most = program.value(schedule::auto_ranges(plan, tiles.clone(), depth, sms));
             let ranges = ranges(program, most.clone());
             (sizes(tiles, ranges, one()), vec![(Extent::RANGES, most)])
         }
-        (Sharing::Stream, Some(sms), Shape::Tiled(t)) => {
+        (Sharing::Stream, Some(sms), KernelKind::Tiled(t)) => {
             let tiles = program.value(tiles);
             let resident = sms * u64::from(plan.blocks_per_sm());
             let blocks = stream_k::blocks(resident, tiles.clone(), depth, t.bk());

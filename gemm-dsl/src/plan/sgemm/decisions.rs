@@ -4,8 +4,8 @@
 mod tests;
 
 use super::{
-    DirectPlan, Edge, EpiloguePlan, Fill, Guards, MmaPlan, NaivePlan, OperandPlan, Pipeline,
-    Pointers, Ragged, ReadPlan, SgemmPlan, Shape, TiledPlan, Walk, WgmmaPlan,
+    DirectPlan, Edge, EpiloguePlan, Fill, Guards, KernelKind, MmaPlan, NaivePlan, OperandPlan,
+    Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WgmmaPlan,
 };
 use crate::ir::{Mma, Swizzle, Variant, Wgmma};
 use crate::plan::decision::{Decision, Decisions};
@@ -23,19 +23,19 @@ impl SgemmPlan {
             Variant::Guarded => "4 bytes, for K = 0",
         };
         list.say("global accesses", accesses);
-        match self.shape() {
-            Shape::Naive(plan) => {
+        match self.kind() {
+            KernelKind::Naive(plan) => {
                 let lies = |by_col| if by_col { "column by column" } else { "row by row" };
                 let layout = self.layout();
                 list.say("A in memory", lies(layout.transposes_a()));
                 list.say("B in memory", lies(layout.transposes_b()));
                 naive(plan, &mut list);
             }
-            Shape::Direct(plan) => direct(plan, &mut list),
-            Shape::Tiled(plan) => tiled(plan, &mut list),
-            Shape::Wgmma(plan) => wgmma(plan, &mut list),
+            KernelKind::Direct(plan) => direct(plan, &mut list),
+            KernelKind::Tiled(plan) => tiled(plan, &mut list),
+            KernelKind::Wgmma(plan) => wgmma(plan, &mut list),
         }
-        if !matches!(self.shape(), Shape::Direct(_) | Shape::Wgmma(_)) {
+        if !matches!(self.kind(), KernelKind::Direct(_) | KernelKind::Wgmma(_)) {
             let unroll = self.unroll().map_or("the loop's own".to_owned(), |by| format!("by {by}"));
             list.say("unrolling along k", unroll);
             list.say("partial sums", self.partials().to_string());

@@ -1,7 +1,7 @@
 //! How long a kernel takes at least, roughly: to leave out those that are far from the best before any is launched.
 
 use gemm_dsl::parse;
-use gemm_dsl::plan::Shape;
+use gemm_dsl::plan::KernelKind;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
 use gemm_perf::{Device, H200};
@@ -45,13 +45,13 @@ impl Model {
     pub fn new(spec: &SgemmSpec) -> Option<Self> {
         let plan = spec.plan().ok()?;
         let (rows, cols) = plan.block_tile();
-        let is_tensor = matches!(plan.shape(), Shape::Wgmma(_));
-        let peak = match (plan.shape(), spec.arith.products().len()) {
-            (Shape::Naive(_), _) => UNSTAGED,
-            (Shape::Direct(_), _) => HELD,
-            (Shape::Tiled(_) | Shape::Wgmma(_), 0) => DEVICE.peak.fma,
+        let is_tensor = matches!(plan.kind(), KernelKind::Wgmma(_));
+        let peak = match (plan.kind(), spec.arith.products().len()) {
+            (KernelKind::Naive(_), _) => UNSTAGED,
+            (KernelKind::Direct(_), _) => HELD,
+            (KernelKind::Tiled(_) | KernelKind::Wgmma(_), 0) => DEVICE.peak.fma,
             // Two operations are a multiply-add.
-            (Shape::Tiled(_) | Shape::Wgmma(_), products) => {
+            (KernelKind::Tiled(_) | KernelKind::Wgmma(_), products) => {
                 DEVICE.peak.wgmma_flops / 2.0 / products as f64
             }
         };

@@ -18,7 +18,7 @@ use crate::lower::sgemm::shared::workspace;
 use crate::lower::sgemm::simt::staged::product;
 use crate::lower::sgemm::wgmma::row_scale::{self, RowMax};
 use crate::lower::sgemm::wgmma::splits;
-use crate::plan::{SgemmPlan, Shape, WgmmaPlan};
+use crate::plan::{KernelKind, SgemmPlan, WgmmaPlan};
 use crate::spec::Factor;
 
 /// What a plan breaks that takes no planes of the caller's.
@@ -85,7 +85,7 @@ pub(crate) fn steps(
 /// # Errors
 /// A plan of no warpgroups, or of a batch; a kernel that breaks a rule of the IR: a mistake of this module.
 pub fn splits_of_b(plan: &SgemmPlan) -> Result<VerifiedProgram, IrError> {
-    let Some(t) = plan.shape().wgmma().filter(|_| accepts_splits(plan)) else {
+    let Some(t) = plan.kind().wgmma().filter(|_| accepts_splits(plan)) else {
         return Err(IrError { kernel: plan.kernel_name(), rule: GIVEN.into() });
     };
     let mut program = Program::default();
@@ -184,7 +184,7 @@ fn in_f32(plan: &SgemmPlan, t: &WgmmaPlan, given: [bool; 2]) -> Result<VerifiedK
             b.require(Requirement::Multiple { scalar, of: of.into() });
         }
     }
-    let Shape::Tiled(shape) = own.shape() else {
+    let KernelKind::Tiled(shape) = own.kind() else {
         return Err(IrError { kernel: name, rule: "the line that stands in has a tile".into() });
     };
     let frame = Frame::declare(&mut b, &own, shape, problem);

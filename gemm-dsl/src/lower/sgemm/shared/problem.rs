@@ -5,7 +5,7 @@ use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     Variant,
 };
-use crate::plan::{Pipeline, SgemmPlan, Shape};
+use crate::plan::{KernelKind, Pipeline, SgemmPlan};
 use crate::spec::{Batch, Sharing};
 
 /// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
@@ -164,10 +164,10 @@ impl GemmProblem {
                 false => extent.into(),
             }
         };
-        let overhangs = match plan.shape() {
-            Shape::Naive(_) | Shape::Wgmma(_) => [false; 3],
-            Shape::Direct(d) => [d.a().overhangs(), d.b().overhangs(), false],
-            Shape::Tiled(t) => [t.a().overhangs(), t.b().overhangs(), false],
+        let overhangs = match plan.kind() {
+            KernelKind::Naive(_) | KernelKind::Wgmma(_) => [false; 3],
+            KernelKind::Direct(d) => [d.a().overhangs(), d.b().overhangs(), false],
+            KernelKind::Tiled(t) => [t.a().overhangs(), t.b().overhangs(), false],
         };
         let batch = plan.batch().map(|_| b.extent("BATCH", Ty::I32, Extent::BATCH));
         let strided = batch.filter(|_| plan.batch() == Some(Batch::Strided));
@@ -222,15 +222,15 @@ impl GemmProblem {
         let (bm, bn) = plan.cluster_tile();
         // What K must be a multiple of without guards, and how far the loop over it gets.
         let bk = plan.depth();
-        let reach = match plan.shape() {
+        let reach = match plan.kind() {
             // It ends at K, however it is unrolled.
-            Shape::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
-            Shape::Direct(_) => bk,
-            Shape::Tiled(t) => match t.pipeline() {
+            KernelKind::Naive(_) => plan.unroll().unwrap_or(1).max(plan.partials()),
+            KernelKind::Direct(_) => bk,
+            KernelKind::Tiled(t) => match t.pipeline() {
                 Pipeline::Async { stages, .. } => bk * (stages + 1),
                 _ => bk * 2,
             },
-            Shape::Wgmma(t) => bk * (t.stages() + 1),
+            KernelKind::Wgmma(t) => bk * (t.stages() + 1),
         };
         // Tiles and rounds are counted in ranges.
         let reach = match plan.sharing() {
@@ -269,11 +269,11 @@ impl GemmProblem {
                 }
             }
         }
-        let [a_width, b_width, c] = match plan.shape() {
-            Shape::Naive(_) => return,
-            Shape::Wgmma(t) => [1, 1, t.epilogue().width()],
-            Shape::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
-            Shape::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
+        let [a_width, b_width, c] = match plan.kind() {
+            KernelKind::Naive(_) => return,
+            KernelKind::Wgmma(t) => [1, 1, t.epilogue().width()],
+            KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
+            KernelKind::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
         };
         for (nth, width) in [a_width, b_width, c].into_iter().enumerate() {
             let Some(matrix) = self.matrices[nth].filter(|_| width > 1) else { continue };

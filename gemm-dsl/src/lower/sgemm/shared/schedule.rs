@@ -5,7 +5,7 @@
 use super::problem::GemmProblem;
 use super::sharing::{PersistentTiles, StreamK};
 use crate::ir::{Const, Expr, KernelBuilder, Special, Var};
-use crate::plan::{SgemmPlan, Shape};
+use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::Sharing;
 
 /// The first row and the first column of C of this block.
@@ -178,9 +178,9 @@ impl KRanges {
             return None;
         }
         let most = most_ranges(b, plan, problem);
-        let whole = match plan.shape() {
-            Shape::Tiled(_) | Shape::Wgmma(_) => "tiles",
-            Shape::Naive(_) | Shape::Direct(_) => "rounds",
+        let whole = match plan.kind() {
+            KernelKind::Tiled(_) | KernelKind::Wgmma(_) => "tiles",
+            KernelKind::Naive(_) | KernelKind::Direct(_) => "rounds",
         };
         let name = if problem.ranges.is_some() { "RANGES" } else { "SPLIT_K" };
         b.comment(format!(

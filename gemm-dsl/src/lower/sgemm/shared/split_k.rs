@@ -17,7 +17,7 @@ use crate::ir::{
 };
 use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
 use crate::lower::tickets::{self, Tickets};
-use crate::plan::{SgemmPlan, Shape};
+use crate::plan::{KernelKind, SgemmPlan};
 use crate::spec::Sharing;
 use crate::target::arch::{LARGEST, WARP};
 
@@ -54,11 +54,11 @@ fn extents(plan: &SgemmPlan, of: SplitSizes) -> Option<[Expr; 2]> {
 
 /// How many sums a block has; none where no other block adds to them.
 fn sums_of_part(plan: &SgemmPlan) -> Option<u32> {
-    match plan.shape() {
-        Shape::Naive(_) => None,
-        Shape::Direct(d) => Some(d.tm() * d.tn() * d.epilogue_threads()),
-        Shape::Tiled(t) => Some(t.tm() * t.tn() * t.epilogue_threads()),
-        Shape::Wgmma(t) => Some(t.tm() * t.tn() * t.epilogue_threads()),
+    match plan.kind() {
+        KernelKind::Naive(_) => None,
+        KernelKind::Direct(d) => Some(d.tm() * d.tn() * d.epilogue_threads()),
+        KernelKind::Tiled(t) => Some(t.tm() * t.tn() * t.epilogue_threads()),
+        KernelKind::Wgmma(t) => Some(t.tm() * t.tn() * t.epilogue_threads()),
     }
 }
 

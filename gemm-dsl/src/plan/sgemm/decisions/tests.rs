@@ -1,6 +1,6 @@
 //! What is said of a plan is all there is to say, and the reasons hold.
 
-use super::super::{Edge, Fill, SgemmPlan, Shape, TiledPlan};
+use super::super::{Edge, Fill, KernelKind, SgemmPlan, TiledPlan};
 use crate::spec::SgemmSpec;
 use crate::{Plan, cuda};
 use proptest::prelude::*;
@@ -13,9 +13,11 @@ fn plan(line: &str) -> SgemmPlan {
 }
 
 fn tiled(line: &str) -> TiledPlan {
-    match plan(line).shape() {
-        Shape::Tiled(tiled) => *tiled,
-        Shape::Naive(_) | Shape::Direct(_) | Shape::Wgmma(_) => panic!("{line} stages nothing"),
+    match plan(line).kind() {
+        KernelKind::Tiled(tiled) => *tiled,
+        KernelKind::Naive(_) | KernelKind::Direct(_) | KernelKind::Wgmma(_) => {
+            panic!("{line} stages nothing")
+        }
     }
 }
 
@@ -179,7 +181,7 @@ proptest! {
     #[test]
     fn fills_fit_one_another(spec in specs()) {
         let plan = spec.plan().map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let Shape::Tiled(tiled) = plan.shape() else { return Ok(()) };
+        let KernelKind::Tiled(tiled) = plan.kind() else { return Ok(()) };
         let (a, b) = (tiled.a(), tiled.b());
         for (this, other) in [(a, b), (b, a)] {
             let expected = match this.fill.why {
