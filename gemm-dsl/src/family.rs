@@ -154,12 +154,12 @@ impl SgemmPlan {
     /// As [`Plan::program`].
     pub fn program_with_splits(
         &self,
-        planes: [bool; 2],
+        splits: [bool; 2],
     ) -> Result<Option<VerifiedProgram>, SpecErrors> {
         if !lower::accepts_splits(self) {
             return Ok(None);
         }
-        Ok(Some(lower::sgemm_with_splits(self, planes)?))
+        Ok(Some(lower::sgemm_with_splits(self, splits)?))
     }
 }
 
@@ -173,7 +173,7 @@ impl SgemmSpec {
     /// `arith: f32` has no planes.
     pub fn splits_of_b(arith: Arith, by_column: bool) -> Result<VerifiedProgram, SpecErrors> {
         if arith == Arith::F32 {
-            return Err(SpecErrors::new([no_planes()]));
+            return Err(SpecErrors::new([no_splits()]));
         }
         let tile = Tile::new(64, 8, 32);
         let spec = Self::default().tile(tile).arith(arith).mma(Instruction::Wgmma).pitched(true);
@@ -182,7 +182,7 @@ impl SgemmSpec {
     }
 }
 
-fn no_planes() -> SpecError {
+fn no_splits() -> SpecError {
     SpecError::at_value(
         &["arith"],
         "`arith: f32` takes A and B as they are, and has no planes; prepare them for another arithmetic, or give the \

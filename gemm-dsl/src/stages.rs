@@ -245,10 +245,10 @@ fn tensor_cores(ladder: &mut Ladder<SgemmSpec>) {
         s.tile(Tile::new(128, 256, 64)).producer(true).raster(16)
     });
     let persistent = ladder.step(&roles, 40, "persistent", |s| s.persistent(true));
-    let planes = ladder.step(&persistent, 41, "wgmma_bf16x6", |s| {
+    let splits = ladder.step(&persistent, 41, "wgmma_bf16x6", |s| {
         s.tile(Tile::new(128, 128, 64)).stages(2).raster(8).arith(Arith::Bf16x6)
     });
-    ladder.step(&planes, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
+    ladder.step(&splits, 42, "wgmma_f16x3", |s| s.stages(3).arith(Arith::F16x3));
     ladder.step(&persistent, 43, "cluster_multicast", |s| s.cluster(2));
 }
 

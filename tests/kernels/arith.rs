@@ -141,7 +141,7 @@ fn what_warpgroups_promote_together_says_the_bits() {
 }
 
 /// Where an extent is 0 nothing is made of matrices that have no elements.
-fn planes_are_made_of_what_there_is() {
+fn splits_are_computed_of_existing_elements() {
     for arith in Arith::ALL.iter().filter(|arith| **arith != Arith::F32) {
         for (m, n, k) in [(0, 5, 3), (5, 0, 3), (5, 3, 0), (0, 0, 3), (70, 0, 70), (0, 70, 70)] {
             let terms = if arith.format() == Some(Format::Tf32) { 32 } else { 64 };
@@ -149,11 +149,11 @@ fn planes_are_made_of_what_there_is() {
             let spec: SgemmSpec = line.parse().expect("a line");
             let problem = Problem::new(Size::new(m, n, k), 1);
             bits(&spec, &problem, Placement::default()).unwrap_or_else(|error| panic!("{error}"));
-            let made = planes_made(&spec, (m, n, k)).unwrap_or_else(|error| panic!("{error}"));
+            let made = splits_made(&spec, (m, n, k)).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(made, 0, "`{spec}` at {m}x{n}x{k}");
         }
         let spec = format!("tile: 64x8x32, arith: {arith}, mma: wgmma").parse().expect("a line");
-        assert_eq!(planes_made(&spec, (65, 3, 2)).ok(), Some(3 + 3 * u64::from(arith.is_scaled())));
+        assert_eq!(splits_made(&spec, (65, 3, 2)).ok(), Some(3 + 3 * u64::from(arith.is_scaled())));
     }
 }
 
@@ -178,7 +178,7 @@ fn sums_of_no_terms_are_zero_whatever_shares_them() {
 }
 
 /// The blocks that make planes, or find what these are scaled by.
-fn planes_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
+fn splits_made(spec: &SgemmSpec, (m, n, k): (usize, usize, usize)) -> Result<u64, Error> {
     let device = Device::simulator();
     let (a, b) = (device.upload(&vec![1.0; m * k])?, device.upload(&vec![1.0; k * n])?);
     let mut c = device.alloc(m * n)?;
@@ -301,7 +301,7 @@ pub fn trials() -> Vec<Trial> {
         tensor_cores_sum_as_is_said,
         what_is_promoted_together_says_the_bits,
         what_warpgroups_promote_together_says_the_bits,
-        planes_are_made_of_what_there_is,
+        splits_are_computed_of_existing_elements,
         sums_of_no_terms_are_zero_whatever_shares_them,
         numbers_at_the_ends_of_formats_are_multiplied,
         emulations_keep_their_bounds,

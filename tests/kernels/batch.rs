@@ -214,7 +214,7 @@ fn matrices_of_c_may_be_interleaved() {
 }
 
 /// A matrix that all products share has its planes made once, and its greatest numbers found once.
-fn planes_of_a_shared_matrix_are_made_once() {
+fn splits_of_a_shared_matrix_are_computed_once() {
     let device = Device::simulator();
     let ones = device.upload(&vec![1.0; 3 * 70 * 70]).expect("room");
     let of = |shared: bool| match shared {
@@ -250,7 +250,7 @@ pub fn trials() -> Vec<Trial> {
             a_batch_of_one_runs_on_matrices_of_the_host,
             views_of_nothing_and_of_much,
             matrices_of_c_may_be_interleaved,
-            planes_of_a_shared_matrix_are_made_once,
+            splits_of_a_shared_matrix_are_computed_once,
         ],
         gpu::trials(),
     ];

@@ -18,7 +18,7 @@ fn terms(arith: Arith) -> u32 {
     if arith.format() == Some(Format::Tf32) { 32 } else { 64 }
 }
 
-fn planes_that_are_given_give_the_same_bits() {
+fn given_splits_give_the_same_bits() {
     let device = Device::simulator();
     let mut random = Random::new(17);
     let (mut whole, mut lost) = (0, 0);
@@ -74,7 +74,7 @@ fn planes_that_are_given_give_the_same_bits() {
 }
 
 /// Numbers of B that planes do not hold are seen when these are made; those of A by each product.
-fn numbers_that_planes_do_not_hold_are_found() {
+fn unrepresentable_values_are_found() {
     let device = Device::simulator();
     for arith in Arith::ALL.iter().filter(|arith| arith.is_emulation()) {
         let spec = spec(&format!("tile: 64x8x{}, arith: {arith}, mma: wgmma", terms(*arith)));
@@ -164,8 +164,8 @@ fn others_read_the_matrix() -> Result<(), Error> {
 /// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     simulated![
-        planes_that_are_given_give_the_same_bits,
-        numbers_that_planes_do_not_hold_are_found,
+        given_splits_give_the_same_bits,
+        unrepresentable_values_are_found,
         others_read_the_matrix,
     ]
 }

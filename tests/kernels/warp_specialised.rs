@@ -248,7 +248,7 @@ fn a_product_of_256_is_quick() {
     computes(product, [256, 256, 256]);
 }
 
-fn planes_are_summed_by_stages() {
+fn splits_are_summed_by_stages() {
     for [m, n, k] in [[128, 64, 256], [200, 72, 168]] {
         let extents = [PLANES * m, PLANES * n, k];
         let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));
@@ -318,7 +318,7 @@ pub fn trials() -> Vec<Trial> {
             registers_are_those_that_a_block_was_given,
             a_tensor_map_asks_for_strides_of_16_bytes,
             a_product_of_256_is_quick,
-            planes_are_summed_by_stages,
+            splits_are_summed_by_stages,
             a_box_begins_at_16_bytes_of_a_row,
             boxes_hold_what_the_array_does_and_zeros_outside,
         ],

@@ -4,7 +4,7 @@ pub mod counts;
 pub mod reduction;
 
 use gemm_dsl::ir::VerifiedProgram;
-use gemm_perf::Launch;
+use gemm_perf::LaunchLoad;
 
 /// One launch of a kernel; how many registers its threads have is not known before it is compiled.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,17 +12,17 @@ pub struct LaunchCounts {
     /// The name of the kernel.
     pub kernel: String,
     /// What it asks for.
-    pub launch: Launch,
+    pub launch: LaunchLoad,
 }
 
 impl LaunchCounts {
     /// A launch of a kernel of a program, with nothing counted.
     fn new(program: &VerifiedProgram, name: &str) -> Self {
         let kernel = program.kernels.iter().find(|kernel| kernel.name == name);
-        let launch = Launch {
+        let launch = LaunchLoad {
             threads: kernel.map_or(0, |kernel| kernel.geometry.threads()),
             shared_bytes: kernel.map_or(0, |kernel| kernel.shared_bytes()),
-            ..Launch::default()
+            ..LaunchLoad::default()
         };
         Self { kernel: name.to_owned(), launch }
     }

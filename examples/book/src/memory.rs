@@ -329,8 +329,8 @@ mod tests {
     #[test]
     fn operands_are_the_arrays_that_the_launch_is_given() {
         // C of 512 x 512, of A 512 x 128 and of B 128 x 512 in planes.
-        let planes = of_stage(43, |_| ());
-        assert_eq!(planes.operands, 4 * 512 * 512 + 2 * 2 * 512 * 128, "{planes:?}");
+        let splits = of_stage(43, |_| ());
+        assert_eq!(splits.operands, 4 * 512 * 512 + 2 * 2 * 512 * 128, "{splits:?}");
         let [with, without] = [28, 27].map(|index| of_stage(index, |_| ()));
         // A residual instead of a bias of C's columns.
         assert!(with.operands > without.operands + 500_000, "{with:?}, {without:?}");

@@ -5,7 +5,7 @@ use crate::ownership::GlobalMatrix;
 use crate::ownership::moves::elements;
 use gemm_bench::cli::Failure;
 use gemm_oracle::product::Size;
-use gemm_perf::{DEVICES, Device, H200};
+use gemm_perf::{DEVICES, DeviceModel, H200};
 use gemm_runtime::Error;
 use gemm_runtime::watch::{Kind, Trace};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const TILES: usize = 24;
 /// Multiprocessors: of an H100 or H200, and of an A100.
 const MULTIPROCESSORS: [usize; 2] = [H200.sms as usize, A100.sms as usize];
-const A100: Device = DEVICES[1];
+const A100: DeviceModel = DEVICES[1];
 /// The widest square that is drawn, in pixels, and one block in so many has its number there.
 const SIDE: usize = 20;
 const NUMBERED: usize = 12;

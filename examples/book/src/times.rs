@@ -6,7 +6,7 @@ use gemm_bench::table::percent;
 use gemm_dsl::spec::{Along, ReduceSpec, SgemmSpec};
 use gemm_dsl::stages;
 use gemm_perf::csv::{self, ProgramTime};
-use gemm_perf::{Launch, Reads, Work};
+use gemm_perf::{LaunchLoad, Reads, Work};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
@@ -100,7 +100,7 @@ fn bytes(reads: &Reads) -> f64 {
 
 /// The cycles that the multiply-adds of all launches take at least, on one multiprocessor.
 fn arithmetic_cycles(timed: &ProgramTime) -> f64 {
-    let of = |launch: &Launch| {
+    let of = |launch: &LaunchLoad| {
         let lanes = launch.work.fma / units::ISSUED;
         lanes.max(units::cycles_of(UnitName::TensorCores, &launch.work, 0.0))
     };
@@ -299,7 +299,7 @@ mod tests {
 
     fn timed(n: u64, milliseconds: f64, fma: f64) -> ProgramTime {
         let work = Work { fma, ..Work::default() };
-        let launches = vec![Launch { work, ..Launch::default() }];
+        let launches = vec![LaunchLoad { work, ..LaunchLoad::default() }];
         let (set, name) = (String::new(), String::new());
         ProgramTime { set, name, n, milliseconds, launches }
     }

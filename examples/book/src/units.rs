@@ -1,12 +1,12 @@
 //! What a kernel asks of each unit of a multiprocessor.
 
 pub use super::unit_name::UnitName;
-use gemm_perf::{Device, H200, Work};
+use gemm_perf::{DeviceModel, H200, Work};
 use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
 
 /// The device of whose multiprocessors the units are.
-pub const DEVICE: Device = H200;
+pub const DEVICE: DeviceModel = H200;
 
 /// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
 pub(super) const ISSUED: f64 = 4.0;

@@ -1,6 +1,6 @@
 //! Reader of measured times: a comment line, the names of the columns, then a launch a line.
 
-use crate::{Launch, Reads, Waits, Work};
+use crate::{LaunchLoad, Reads, Waits, Work};
 
 /// A program with its measured time.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +14,7 @@ pub struct ProgramTime {
     /// Median of all launches together.
     pub milliseconds: f64,
     /// Launches of the program, in order.
-    pub launches: Vec<Launch>,
+    pub launches: Vec<LaunchLoad>,
 }
 
 /// Reads all programs of a file; `None` if a line lacks a column or has a cell that is no number.
@@ -43,8 +43,8 @@ pub fn programs(file: &str) -> Option<Vec<ProgramTime>> {
     Some(programs)
 }
 
-fn launch(number: impl Fn(&str) -> Option<f64>) -> Option<Launch> {
-    Some(Launch {
+fn launch(number: impl Fn(&str) -> Option<f64>) -> Option<LaunchLoad> {
+    Some(LaunchLoad {
         blocks: number("blocks")?,
         threads: number("threads")? as u32,
         registers: number("registers")? as u32,

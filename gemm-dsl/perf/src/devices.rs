@@ -7,11 +7,11 @@ use std::fmt;
 /// Where the figures of a device come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// What kernels reach and all [`Times`] were fitted to `tests/data/profiler/times.csv`; the rates that no launch exceeds, and
+    /// What kernels reach and all [`Calibration`] were fitted to `tests/data/profiler/times.csv`; the rates that no launch exceeds, and
     /// the size of the second-level cache, are published by its maker, in the documents that are named.
     Measured(&'static str),
     /// Published by its maker, in the document that is named; what a multiprocessor gets from the second-level cache, and all of
-    /// [`Times`], are those of the one that was measured.
+    /// [`Calibration`], are those of the one that was measured.
     Published(&'static str),
 }
 
@@ -50,7 +50,7 @@ pub struct Rates {
 
 /// A device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Device {
+pub struct DeviceModel {
     /// As `--for` takes it.
     pub name: &'static str,
     /// What each multiprocessor has.
@@ -64,14 +64,14 @@ pub struct Device {
     /// Bytes of the second-level cache.
     pub l2_capacity: f64,
     /// Figures that no document has.
-    pub times: Times,
+    pub calibration: Calibration,
     /// Where they come from.
     pub source: Source,
 }
 
 /// What kernels reach of what a device has, and what takes time beside the rates of units, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
+pub struct Calibration {
     /// The share of each rate that kernels reach.
     pub reached: Rates,
     /// The share of the second-level cache that keeps what launches read again: each half of it has copies of its own.
@@ -106,7 +106,7 @@ pub struct Times {
     pub sharing: f64,
 }
 
-const TIMES: Times = Times {
+const CALIBRATION: Calibration = Calibration {
     reached: Rates { fma: 1.0, mma_flops: 0.38, wgmma_flops: 0.95, l2_bytes: 0.61, memory: 0.93 },
     kept: 0.6,
     cache: 490.0,
@@ -129,24 +129,24 @@ const TIMES: Times = Times {
 const L2_BYTES: f64 = 64.0;
 
 /// The one that was measured.
-pub const H200: Device = device(facts::H200, Source::Measured(facts::H200.source));
+pub const H200: DeviceModel = device(facts::H200, Source::Measured(facts::H200.source));
 
 /// A device whose other figures are those of the one that was measured.
-const fn published(facts: facts::Device) -> Device {
+const fn published(facts: facts::Device) -> DeviceModel {
     device(facts, Source::Published(facts.source))
 }
 
-const fn device(facts: facts::Device, source: Source) -> Device {
+const fn device(facts: facts::Device, source: Source) -> DeviceModel {
     let facts::Device { name, arch, sms, clock_mhz, fma, mma_flops, l2_capacity, memory, .. } =
         facts;
-    Device {
+    DeviceModel {
         name,
         multiprocessor: multiprocessor(arch),
         sms,
         clock_mhz,
         peak: Rates { fma, mma_flops, wgmma_flops: mma_flops, l2_bytes: L2_BYTES, memory },
         l2_capacity,
-        times: TIMES,
+        calibration: CALIBRATION,
         source,
     }
 }
@@ -161,7 +161,7 @@ const fn multiprocessor(arch: u32) -> Multiprocessor {
 }
 
 /// All devices. Rates of tensor cores are those of dense products with sums of 32 bits, over multiprocessors and clock.
-pub const DEVICES: [Device; 6] = [
+pub const DEVICES: [DeviceModel; 6] = [
     H200,
     published(facts::A100),
     published(facts::L40S),
@@ -170,15 +170,15 @@ pub const DEVICES: [Device; 6] = [
     published(facts::B200),
 ];
 
-impl Device {
+impl DeviceModel {
     /// That of a name, upper case or lower.
     pub fn named(name: &str) -> Option<&'static Self> {
         DEVICES.iter().find(|device| device.name.eq_ignore_ascii_case(name))
     }
 
-    /// What kernels reach of [`Device::peak`].
+    /// What kernels reach of [`DeviceModel::peak`].
     pub fn reached(&self) -> Rates {
-        let (peak, share) = (self.peak, self.times.reached);
+        let (peak, share) = (self.peak, self.calibration.reached);
         Rates {
             fma: peak.fma * share.fma,
             mma_flops: peak.mma_flops * share.mma_flops,

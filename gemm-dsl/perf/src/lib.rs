@@ -2,7 +2,7 @@
 //!
 //! Blocks are handed to multiprocessors, of which each runs as many at once as fit ([`occupancy`]). What a block asks of a unit,
 //! at the rate of the unit, is how long the unit works for it; units work at the same time, but stand in one another's way
-//! ([`Times::sharing`]). A block also has a least time of its own, however empty its multiprocessor is: its warps issue one
+//! ([`Calibration::sharing`]). A block also has a least time of its own, however empty its multiprocessor is: its warps issue one
 //! instruction after the other, it waits for tiles that come and at barriers ([`Waits`]), and for its own machine code where a
 //! round has more of that than is kept at hand. Blocks that share a multiprocessor
 //! take the longer of both: what their work takes together, or what each takes alone. Where the last blocks do not fill the
@@ -12,7 +12,7 @@
 //!
 //! ```text
 //! counters ──► Work  ┐
-//! plan     ──► Waits ├─ Launch ──predict (Device)──► Prediction: units, waiting, tail, memory
+//! plan     ──► Waits ├─ LaunchLoad ──predict (DeviceModel)──► Prediction: units, waiting, tail, memory
 //! shape    ──► Reads ┘
 //! ```
 
@@ -23,7 +23,7 @@ pub mod occupancy;
 #[cfg(test)]
 mod tests;
 
-pub use devices::{DEVICES, Device, H200, Rates, Source, Times};
+pub use devices::{Calibration, DEVICES, DeviceModel, H200, Rates, Source};
 pub use model::{Bound, Prediction, Unit, predict, program};
 
 use gemm_sim::{Counters, SassCounters};
@@ -149,7 +149,7 @@ pub struct Reads {
 
 /// One launch of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Launch {
+pub struct LaunchLoad {
     /// Blocks.
     pub blocks: f64,
     /// Threads of a block.
@@ -166,7 +166,7 @@ pub struct Launch {
     pub reads: Reads,
 }
 
-impl Launch {
+impl LaunchLoad {
     /// Whether all numbers are such as something can be counted to.
     fn is_countable(&self) -> bool {
         let (mut work, waits, reads) = (self.work, &self.waits, &self.reads);

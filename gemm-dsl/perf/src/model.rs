@@ -1,7 +1,7 @@
 //! The model itself; its steps are those of the module documentation.
 
 use super::occupancy::{Block, occupancy};
-use super::{Device, Launch};
+use super::{DeviceModel, LaunchLoad};
 use gemm_dsl::target::arch::WARP;
 use std::fmt;
 
@@ -124,7 +124,7 @@ fn together(sharing: f64, cycles: &[f64]) -> f64 {
 
 /// How long a launch takes; none where no block of it fits on a multiprocessor, there is no block or no multiprocessor, or a number
 /// of it is negative, infinite or none.
-pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
+pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> {
     let block = Block {
         threads: launch.threads,
         registers: launch.registers,
@@ -139,7 +139,7 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
     let resident = f64::from(fit).min((blocks / sms).ceil());
     let (moved, missed) = memory(device, launch, resident * sms);
 
-    let (work, times) = (&launch.work, &device.times);
+    let (work, times) = (&launch.work, &device.calibration);
     let rates = device.reached();
     let code = Code::new(device, launch);
     let returned = work.shared_load_bytes / times.returned;
@@ -185,14 +185,14 @@ pub fn predict(device: &Device, launch: &Launch) -> Option<Prediction> {
 }
 
 /// The launches of a program, one after the other, and how long they take together in milliseconds.
-pub fn program(device: &Device, launches: &[Launch]) -> Option<(Vec<Prediction>, f64)> {
+pub fn program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Prediction>, f64)> {
     let predictions: Option<Vec<Prediction>> = launches
         .iter()
         .enumerate()
         .map(|(nth, launch)| {
             let mut prediction = predict(device, launch)?;
             if nth > 0 {
-                prediction.launch = device.times.next_launch * device.clock_mhz;
+                prediction.launch = device.calibration.next_launch * device.clock_mhz;
             }
             Some(prediction)
         })
@@ -214,8 +214,8 @@ struct Code {
 }
 
 impl Code {
-    fn new(device: &Device, launch: &Launch) -> Self {
-        let times = &device.times;
+    fn new(device: &DeviceModel, launch: &LaunchLoad) -> Self {
+        let times = &device.calibration;
         let fetched = match launch.waits.code > times.code_kept {
             true => launch.waits.code * launch.waits.rounds,
             false => 0.0,
@@ -227,8 +227,8 @@ impl Code {
 }
 
 /// What a block takes that has a multiprocessor to itself, whose units work so long for it.
-fn alone(device: &Device, launch: &Launch, of_block: f64, missed: f64) -> f64 {
-    let (work, times, waits) = (&launch.work, &device.times, &launch.waits);
+fn alone(device: &DeviceModel, launch: &LaunchLoad, of_block: f64, missed: f64) -> f64 {
+    let (work, times, waits) = (&launch.work, &device.calibration, &launch.waits);
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1)) * launch.blocks;
     // A warpgroup's instructions are under way beside those of its warps.
     let chain = if work.wgmma_flops > 0.0 {
@@ -254,12 +254,12 @@ fn alone(device: &Device, launch: &Launch, of_block: f64, missed: f64) -> f64 {
 ///
 /// What all blocks read together is in the cache where it fits there. Else each set of blocks that run at once brings its
 /// strips again; blocks of one set go along K together, and share them.
-fn memory(device: &Device, launch: &Launch, at_once: f64) -> (f64, f64) {
+fn memory(device: &DeviceModel, launch: &LaunchLoad, at_once: f64) -> (f64, f64) {
     let reads = &launch.reads;
     let [rows, cols] = reads.tiles;
     let operands = rows * reads.strips[0] + cols * reads.strips[1];
     let all = operands + reads.once;
-    let capacity = device.l2_capacity * device.times.kept;
+    let capacity = device.l2_capacity * device.calibration.kept;
     if operands.max(if operands > 0.0 { 0.0 } else { all }) <= capacity {
         return (0.0, 0.0);
     }

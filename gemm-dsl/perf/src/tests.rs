@@ -126,9 +126,9 @@ fn what_a_model_puts_first_is_among_the_best() {
 }
 
 /// One wave of blocks that fill the multiply-adds of an H200 for a while.
-fn wave() -> Launch {
+fn wave() -> LaunchLoad {
     let warps = 8.0 * 132.0;
-    Launch {
+    LaunchLoad {
         blocks: 132.0,
         threads: 256,
         registers: 255,
@@ -147,13 +147,13 @@ fn wave() -> Launch {
     }
 }
 
-fn cycles(launch: &Launch) -> f64 {
+fn cycles(launch: &LaunchLoad) -> f64 {
     predict(&H200, launch).expect("it fits").cycles()
 }
 
 /// The same blocks, more of them.
-fn times(launch: Launch, times: f64) -> Launch {
-    Launch { blocks: launch.blocks * times, work: launch.work * times, ..launch }
+fn times(launch: LaunchLoad, times: f64) -> LaunchLoad {
+    LaunchLoad { blocks: launch.blocks * times, work: launch.work * times, ..launch }
 }
 
 #[test]
@@ -196,11 +196,11 @@ fn more_of_anything_is_never_faster() {
         assert!(cycles(&more) >= before, "{nth}");
     }
     for change in [
-        |l: &mut Launch| l.waits.rounds *= 2.0,
-        |l: &mut Launch| l.waits.barriers *= 2.0,
-        |l: &mut Launch| l.waits.ahead = 0.0,
-        |l: &mut Launch| l.waits.parts = 3.0,
-        |l: &mut Launch| l.reads.once = 1e10,
+        |l: &mut LaunchLoad| l.waits.rounds *= 2.0,
+        |l: &mut LaunchLoad| l.waits.barriers *= 2.0,
+        |l: &mut LaunchLoad| l.waits.ahead = 0.0,
+        |l: &mut LaunchLoad| l.waits.parts = 3.0,
+        |l: &mut LaunchLoad| l.reads.once = 1e10,
     ] {
         let mut more = launch;
         change(&mut more);
@@ -213,13 +213,13 @@ fn blocks_that_share_a_multiprocessor_hide_what_others_wait_for() {
     let mut waits = times(wave(), 8.0);
     waits.waits = Waits { rounds: 200.0, barriers: 2.0, ..Waits::default() };
     let alone = predict(&H200, &waits).expect("it fits");
-    let beside = predict(&H200, &Launch { registers: 128, ..waits }).expect("it fits");
+    let beside = predict(&H200, &LaunchLoad { registers: 128, ..waits }).expect("it fits");
     assert_eq!((alone.resident, beside.resident), (1, 2));
     assert!(alone.waiting > 0.0 && beside.waiting < alone.waiting);
     assert!(beside.cycles() < alone.cycles());
     // Whoever asks ahead waits less.
     let ahead = Waits { ahead: 1.0, ..waits.waits };
-    assert!(cycles(&Launch { waits: ahead, ..waits }) < alone.cycles());
+    assert!(cycles(&LaunchLoad { waits: ahead, ..waits }) < alone.cycles());
 }
 
 #[test]
@@ -227,12 +227,12 @@ fn code_that_is_not_kept_is_fetched_for_each_block() {
     // 2,200 instructions a round.
     let waits = |code| Waits { rounds: 50.0, code, ..wave().waits };
     let kept = 32.0 * 1024.0;
-    let narrow = Launch { threads: 128, work: wave().work * 0.5, ..wave() };
-    let of = |launch: Launch, code| cycles(&Launch { waits: waits(code), ..launch });
+    let narrow = LaunchLoad { threads: 128, work: wave().work * 0.5, ..wave() };
+    let of = |launch: LaunchLoad, code| cycles(&LaunchLoad { waits: waits(code), ..launch });
     assert_eq!(of(narrow, kept), of(narrow, 0.0));
     // A warp of each scheduler would take little more than half as long if its code were there.
     let code = 16.0 * 2200.0;
-    let expected = 50.0 * code / H200.times.code[0];
+    let expected = 50.0 * code / H200.calibration.code[0];
     let found = of(narrow, code);
     assert!(found > expected && found < 1.1 * expected, "{found} beside {expected}");
     assert!(found > 1.7 * of(narrow, kept));
@@ -242,7 +242,7 @@ fn code_that_is_not_kept_is_fetched_for_each_block() {
 
 #[test]
 fn warps_that_schedulers_cannot_share_evenly_wait() {
-    let launch = |warps: u32| Launch {
+    let launch = |warps: u32| LaunchLoad {
         threads: WARP * warps,
         work: wave().work * (f64::from(warps) / 8.0),
         ..wave()
@@ -254,20 +254,20 @@ fn warps_that_schedulers_cannot_share_evenly_wait() {
 
 #[test]
 fn what_does_not_fit_has_no_time() {
-    assert_eq!(predict(&H200, &Launch { shared_bytes: 1 << 20, ..wave() }), None);
-    assert_eq!(predict(&H200, &Launch { blocks: 0.0, ..wave() }), None);
-    assert_eq!(program(&H200, &[wave(), Launch { threads: 4096, ..wave() }]), None);
-    assert_eq!(predict(&H200, &Launch { registers: u32::MAX, ..wave() }), None);
-    assert_eq!(predict(&Device { sms: 0, ..H200 }, &wave()), None);
+    assert_eq!(predict(&H200, &LaunchLoad { shared_bytes: 1 << 20, ..wave() }), None);
+    assert_eq!(predict(&H200, &LaunchLoad { blocks: 0.0, ..wave() }), None);
+    assert_eq!(program(&H200, &[wave(), LaunchLoad { threads: 4096, ..wave() }]), None);
+    assert_eq!(predict(&H200, &LaunchLoad { registers: u32::MAX, ..wave() }), None);
+    assert_eq!(predict(&DeviceModel { sms: 0, ..H200 }, &wave()), None);
     for number in [f64::INFINITY, f64::NAN, -1.0] {
         let work = Work { fma: number, ..wave().work };
         let waits = Waits { code: number, ..wave().waits };
         let reads = Reads { strips: [0.0, number], ..wave().reads };
         for launch in [
-            Launch { blocks: number, ..wave() },
-            Launch { work, ..wave() },
-            Launch { waits, ..wave() },
-            Launch { reads, ..wave() },
+            LaunchLoad { blocks: number, ..wave() },
+            LaunchLoad { work, ..wave() },
+            LaunchLoad { waits, ..wave() },
+            LaunchLoad { reads, ..wave() },
         ] {
             assert_eq!(predict(&H200, &launch), None, "{launch:?}");
         }
@@ -283,7 +283,7 @@ fn memory_takes_what_its_rate_says() {
     launch.reads.once = 1e9;
     let found = predict(&H200, &launch).expect("it fits");
     assert_eq!(found.bound(), Bound::Unit(Unit::Memory));
-    let expected = 1e12 / H200.reached().memory + H200.times.launch / 1e3;
+    let expected = 1e12 / H200.reached().memory + H200.calibration.launch / 1e3;
     assert!((found.milliseconds() - expected).abs() < 1e-3 * expected, "{found:?}");
     // What fits into the cache is there.
     launch.reads.once = 1e6;
@@ -293,12 +293,12 @@ fn memory_takes_what_its_rate_says() {
 #[test]
 fn devices_have_names_and_multiprocessors() {
     for device in &DEVICES {
-        assert_eq!(Device::named(&device.name.to_uppercase()), Some(device));
+        assert_eq!(DeviceModel::named(&device.name.to_uppercase()), Some(device));
         let block = Block { threads: 256, registers: 64, shared_bytes: 16 * 1024 };
         assert!(occupancy(&device.multiprocessor, block).blocks > 0);
-        assert!(predict(device, &Launch { shared_bytes: 64 * 1024, ..wave() }).is_some());
+        assert!(predict(device, &LaunchLoad { shared_bytes: 64 * 1024, ..wave() }).is_some());
     }
-    assert_eq!(Device::named("h100"), None);
+    assert_eq!(DeviceModel::named("h100"), None);
     assert_eq!(
         DEVICES.iter().filter(|device| matches!(device.source, Source::Measured(_))).count(),
         1
@@ -308,7 +308,7 @@ fn devices_have_names_and_multiprocessors() {
         said.contains("reach is measured") && said.contains("are published (NVIDIA H200"),
         "{said}"
     );
-    let said = Device::named("b200").expect("it is there").source.to_string();
+    let said = DeviceModel::named("b200").expect("it is there").source.to_string();
     let expected =
         "rates are published (NVIDIA DGX B200 datasheet, 2024), all else is as measured on h200";
     assert_eq!(said, expected);
@@ -318,10 +318,10 @@ fn devices_have_names_and_multiprocessors() {
 fn parts_of_a_tile_are_added_one_after_the_other() {
     let of = |parts| {
         let waits = Waits { parts, part_bytes: 131_072.0, ..wave().waits };
-        cycles(&Launch { waits, ..wave() })
+        cycles(&LaunchLoad { waits, ..wave() })
     };
     // Each is asked for when the one before is there: its bytes at the rate of one multiprocessor.
-    let part = H200.times.cache + 131_072.0 / H200.reached().l2_bytes;
+    let part = H200.calibration.cache + 131_072.0 / H200.reached().l2_bytes;
     assert!((of(9.0) - of(5.0) - 4.0 * part).abs() < 1.0, "{} {}", of(9.0), of(5.0));
     assert!(of(5.0) > of(0.0));
 }
@@ -352,7 +352,7 @@ const PUBLISHED: [(&str, u32, f64, f64, f64, f64, f64); 6] = [
 fn figures_are_those_that_were_published() {
     assert_eq!(DEVICES.len(), PUBLISHED.len());
     for (name, sms, clock, fma, tensor, l2, memory) in PUBLISHED {
-        let device = Device::named(name).expect(name);
+        let device = DeviceModel::named(name).expect(name);
         assert_eq!((device.sms, device.clock_mhz), (sms, clock), "{name}");
         assert_eq!((device.l2_capacity, device.peak.memory), (l2, memory), "{name}");
         let teraflops = |of_cycle: f64| of_cycle * f64::from(sms) * device.hertz() / 1e12;

@@ -62,7 +62,7 @@ impl Arith {
     }
 
     /// As how many numbers of that format each of A and B is taken, the largest first.
-    pub fn planes(self) -> u32 {
+    pub fn splits(self) -> u32 {
         match self {
             Self::F32 | Self::Bf16 | Self::F16 | Self::Tf32 => 1,
             Self::Tf32x3 | Self::F16x3 => 2,
@@ -112,7 +112,7 @@ impl Arith {
 
     /// Whether it stands for `f32`: a number that the planes cannot hold is seen, and its sums are then those of `f32`.
     pub fn is_emulation(self) -> bool {
-        self.planes() > 1
+        self.splits() > 1
     }
 }
 

@@ -44,7 +44,7 @@ impl SgemmSpec {
     /// Bytes of an element of A or B as the main loop reads it: those of all its splits, where some are made.
     pub fn staged_bytes(&self) -> u32 {
         match self.arith.format().filter(|_| self.is_wgmma()) {
-            Some(format) => self.arith.planes() * Elem::from_format(format).size(),
+            Some(format) => self.arith.splits() * Elem::from_format(format).size(),
             None => self.types().a.size(),
         }
     }

@@ -378,7 +378,7 @@ fn a_launch_of_what_is_warm_makes_nothing() {
 
 /// With splits that are given it is another program, whose kernels are made too.
 #[test]
-fn what_takes_planes_is_made_ahead_too() {
+fn split_specs_are_warmed_up() {
     let device = Device::simulator();
     let x = device.alloc(200 * 3000).expect("room");
     let (a, b) = (MatrixRef::new(&x, 200, 3000), MatrixRef::new(&x, 3000, 400));

@@ -79,16 +79,16 @@ pub struct ParsedTable<S: TableFamily> {
 }
 
 /// Where the table of a macro call is kept once it has been read.
-pub struct Slot<S: TableFamily>(OnceLock<ParsedTable<S>>);
+pub struct ParsedOnce<S: TableFamily>(OnceLock<ParsedTable<S>>);
 
 /// The rows of a table.
 enum Rows<S: TableFamily> {
     /// The canonical text, and the place of what it says.
-    OfMacro(&'static str, fn() -> &'static Slot<S>),
+    OfMacro(&'static str, fn() -> &'static ParsedOnce<S>),
     Owned(Arc<ParsedTable<S>>),
 }
 
-impl<S: TableFamily> Slot<S> {
+impl<S: TableFamily> ParsedOnce<S> {
     /// One of a table that has not been read.
     pub const fn new() -> Self {
         Self(OnceLock::new())
@@ -132,7 +132,7 @@ impl<S: TableFamily> ParsedTable<S> {
 
 impl<S: TableFamily, E> Table<S, E> {
     #[doc(hidden)]
-    pub const fn __from_macro(text: &'static str, slot: fn() -> &'static Slot<S>) -> Self {
+    pub const fn __from_macro(text: &'static str, slot: fn() -> &'static ParsedOnce<S>) -> Self {
         Self { rows: Rows::OfMacro(text, slot), of: PhantomData }
     }
 
@@ -235,6 +235,6 @@ impl<S: TableFamily, E> fmt::Display for Table<S, E> {
 }
 
 /// What the macros say of the tables of each family.
-pub type ReduceSlot = Slot<ReduceSpec>;
+pub type ReduceSlot = ParsedOnce<ReduceSpec>;
 /// The same of products.
-pub type SgemmSlot = Slot<SgemmSpec>;
+pub type SgemmSlot = ParsedOnce<SgemmSpec>;

@@ -182,7 +182,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
         let mut used = Vec::new();
         if let Some(kernels) = &self.kernels {
             let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
-            let (of_a, of_b) = self.planes_of(part.is_own);
+            let (of_a, of_b) = self.splits_of(part.is_own);
             let splits = [of_a.as_ref().and_then(|a| a.splits(0)), of_b.and_then(|b| b.splits(1))];
             used.push(with_splits(program, splits)?.0);
         } else {
@@ -195,7 +195,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
     }
 
     /// The splits that have been made of A, as those of a B's transpose, and of B, where a part takes all of these.
-    fn planes_of(
+    fn splits_of(
         &self,
         [all_of_a, all_of_b]: [bool; 2],
     ) -> (Option<SplitMatrix<'_>>, Option<&SplitMatrix<'k>>) {
@@ -225,7 +225,7 @@ impl<'k, E: Operands> Kernels<'k, E> {
             return Err(Error::internal("no kernel has been made".to_owned()));
         };
         let kernel = if is_padded { pitched } else { packed };
-        let (of_a, of_b) = self.planes_of(is_own);
+        let (of_a, of_b) = self.splits_of(is_own);
         let call = kernel.call_with(&self.device, OperandSlice { given, of_c, c: self.c });
         let launched = match (of_a, of_b) {
             (None, None) => call.launch(&a, &b, &mut c),

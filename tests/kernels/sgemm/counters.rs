@@ -35,7 +35,7 @@ fn every_stage_multiplies_each_pair_once() {
         let size = if stage.index >= 22 { Size::new(256, 256, 64) } else { SIZE };
         let counters = match stage.spec.mma {
             Instruction::Sync => launch_product(&kernel(&stage.spec), size).expect("a launch"),
-            Instruction::Wgmma => behind_planes(&stage.spec, size).expect("a launch"),
+            Instruction::Wgmma => behind_splits(&stage.spec, size).expect("a launch"),
         };
         // Of extents that are multiples of what matrix instructions take.
         let pairs = (size.m * size.n * size.k) as u64;
@@ -47,7 +47,7 @@ fn every_stage_multiplies_each_pair_once() {
 }
 
 /// The counters of a kernel that multiplies what another one makes of A and B.
-fn behind_planes(
+fn behind_splits(
     spec: &SgemmSpec,
     Size { m, n, k }: Size,
 ) -> Result<Counters, gemm_runtime::Error> {

@@ -50,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
         if spec.mma == Instruction::Wgmma {
             let spec = spec.clone();
             trials.push(trial(format!("sgemm::prepared::{name}"), move |gpu| {
-                with_planes_given(gpu, &spec)
+                with_splits_given(gpu, &spec)
             }));
         }
         let problems = large.clone();
@@ -113,7 +113,7 @@ fn with_special_numbers(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
 
 /// The bits of products with the planes of A and B and without, however both lie; and by which numbers these are found
 /// wanting.
-fn with_planes_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
+fn with_splits_given(gpu: &Device, spec: &SgemmSpec) -> Result<(), Failed> {
     let ordinary = Problem::new(accepted(spec, Size::new(150, 140, 70)), 7);
     let (mut in_a, mut in_b) = (ordinary.clone(), ordinary.clone());
     (in_a.a[100], in_b.b[100]) = (f32::NAN, f32::NAN);

@@ -61,8 +61,8 @@ pub fn trials() -> Vec<Trial> {
     let boxes = tensor_copies::cases().into_iter().map(|case| {
         trial(format!("tensor_copies::{}", case.name()), move |device| copies(&case, device))
     });
-    let planes = trial("warp_specialised::planes".to_owned(), sums_planes);
-    products.chain(clusters).chain(boxes).chain([planes]).collect()
+    let splits = trial("warp_specialised::planes".to_owned(), sums_splits);
+    products.chain(clusters).chain(boxes).chain([splits]).collect()
 }
 
 /// The low bytes of elements, as they lie in memory.
@@ -181,7 +181,7 @@ fn multiplies(
     Ok(())
 }
 
-fn sums_planes(device: &Device) -> Result<(), Failed> {
+fn sums_splits(device: &Device) -> Result<(), Failed> {
     for [m, n, k] in [[200, 72, 168], [256, 128, 1024]] {
         let extents = [PLANES * m, PLANES * n, k];
         let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));

@@ -17,7 +17,7 @@ pub struct Cores {
     /// Steps that are summed from zero on; `None` where all are.
     promote: Option<usize>,
     /// Whether planes of all steps that are summed together are multiplied, small ones first, not of each step.
-    by_planes: bool,
+    by_splits: bool,
     /// By which powers of two the numbers of A, and of B, are scaled.
     exponents: [i32; 2],
     rules: Rules,
@@ -35,15 +35,15 @@ impl Cores {
         let stands_for_f32 =
             matches!(spec.arith, Arith::Bf16x6 | Arith::Bf16x9 | Arith::Tf32x3 | Arith::F16x3);
         let (bk, slices) = (spec.tile?.k as usize, spec.slices as usize);
-        let by_planes = spec.mma == Instruction::Wgmma;
+        let by_splits = spec.mma == Instruction::Wgmma;
         let promote = match spec.promote {
             Some(terms) => Some(terms as usize / terms_of(format)),
-            None if by_planes => stands_for_f32.then_some(bk / terms_of(format)),
+            None if by_splits => stands_for_f32.then_some(bk / terms_of(format)),
             None => stands_for_f32.then_some(1),
         };
         let (arith, rules) = (spec.arith, Rules::SM_90);
         let exponents = [0, 0];
-        Some(Self { arith, format, bk, slices, promote, by_planes, exponents, rules })
+        Some(Self { arith, format, bk, slices, promote, by_splits, exponents, rules })
     }
 
     /// The same for an element of C whose row of A and column of B have these greatest magnitudes.
@@ -57,7 +57,7 @@ impl Cores {
 
     /// Whether planes of A and B do not hold all of these numbers: the product is then one in `f32`.
     pub fn refuse<'a>(&self, mut numbers: impl Iterator<Item = &'a f32>) -> bool {
-        self.by_planes && numbers.any(|number| is_lost(self.arith, *number))
+        self.by_splits && numbers.any(|number| is_lost(self.arith, *number))
     }
 
     /// The same of a row of A or a column of B, by its greatest magnitude.
@@ -113,11 +113,11 @@ impl Cores {
                 &[[2, 2], [2, 1], [1, 2], [1, 1], [2, 0], [0, 2], [1, 0], [0, 1], [0, 0]]
             }
         };
-        let of_steps = |sum, planes: &[[usize; 2]]| {
-            let each = steps.iter().flat_map(|step| planes.iter().map(move |of| (step, *of)));
+        let of_steps = |sum, splits: &[[usize; 2]]| {
+            let each = steps.iter().flat_map(|step| splits.iter().map(move |of| (step, *of)));
             each.fold(sum, |sum, (step, of)| self.product(step, of, sum))
         };
-        let sum = match self.by_planes {
+        let sum = match self.by_splits {
             false => of_steps(sum.to_bits(), products),
             true => products.iter().fold(sum.to_bits(), |sum, of| of_steps(sum, &[*of])),
         };
@@ -126,9 +126,9 @@ impl Cores {
 
     /// The products of two planes in a step, added to a sum.
     fn product(&self, terms: &[(f32, f32)], [of_a, of_b]: [usize; 2], sum: u32) -> u32 {
-        let plane = |value: f32, of: usize| self.decoded(planes(self.arith, value)[of]);
-        let mut a: Vec<MmaOperand> = terms.iter().map(|(a, _)| plane(*a, of_a)).collect();
-        let mut b: Vec<MmaOperand> = terms.iter().map(|(_, b)| plane(*b, of_b)).collect();
+        let split = |value: f32, of: usize| self.decoded(splits(self.arith, value)[of]);
+        let mut a: Vec<MmaOperand> = terms.iter().map(|(a, _)| split(*a, of_a)).collect();
+        let mut b: Vec<MmaOperand> = terms.iter().map(|(_, b)| split(*b, of_b)).collect();
         let zero = self.decoded(0.0);
         a.resize(terms_of(self.format), zero);
         b.resize(terms_of(self.format), zero);
@@ -161,7 +161,7 @@ fn terms_of(format: Format) -> usize {
 }
 
 /// A number as the sum of numbers of a smaller format, the largest first.
-fn planes(arith: Arith, value: f32) -> Vec<f32> {
+fn splits(arith: Arith, value: f32) -> Vec<f32> {
     let count = match arith {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => 1,
         Arith::Tf32x3 | Arith::F16x3 => 2,
@@ -169,9 +169,9 @@ fn planes(arith: Arith, value: f32) -> Vec<f32> {
     };
     let mut rest = value;
     let mut next = || {
-        let plane = rounded(arith, rest);
-        rest -= plane;
-        plane
+        let split = rounded(arith, rest);
+        rest -= split;
+        split
     };
     (0..count).map(|_| next()).collect()
 }
@@ -195,7 +195,7 @@ fn is_lost(arith: Arith, value: f32) -> bool {
     match arith {
         Arith::F32 | Arith::Bf16 | Arith::F16 | Arith::Tf32 => false,
         Arith::Bf16x6 | Arith::Bf16x9 => {
-            let sum: f64 = planes(arith, value).into_iter().map(f64::from).sum();
+            let sum: f64 = splits(arith, value).into_iter().map(f64::from).sum();
             sum != f64::from(value)
         }
         Arith::F16x3 => !value.is_finite(),

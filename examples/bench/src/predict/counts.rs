@@ -16,7 +16,7 @@ use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::WARP;
 use gemm_oracle::product::Size;
-use gemm_perf::{Launch, Reads, Waits, Work};
+use gemm_perf::{LaunchLoad, Reads, Waits, Work};
 use gemm_runtime::{Device, Error, LaunchReport, StepReport};
 
 /// Counts do not depend on the elements.
@@ -106,7 +106,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
             }
         }
     }
-    let flops = |launch: &Launch| launch.work.mma_flops + launch.work.wgmma_flops;
+    let flops = |launch: &LaunchLoad| launch.work.mma_flops + launch.work.wgmma_flops;
     let by_flops = |a: &&mut LaunchCounts, b: &&mut LaunchCounts| {
         flops(&a.launch)
             .total_cmp(&flops(&b.launch))
@@ -138,7 +138,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
 
 /// Blocks of `stream_k`: as many as there are places for, or as pay where tiles are few. Each that does not end with a tile
 /// leaves its part of it, which is read again.
-fn shared_evenly(launch: &mut Launch, sums: f64, tiles: f64, slots: f64, terms: usize) {
+fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, terms: usize) {
     let worth =
         (1..14).fold(1.0, |root, log| if terms >> (3 + 2 * log) > 0 { 2.0 * root } else { root });
     let blocks = if tiles < slots { tiles * (slots / tiles).floor().min(worth) } else { slots };
@@ -156,7 +156,7 @@ fn shared_evenly(launch: &mut Launch, sums: f64, tiles: f64, slots: f64, terms: 
 }
 
 /// What blocks of the launch that multiplies wait for, and what they read.
-fn of_product(launch: &mut Launch, plan: &SgemmPlan, size: Size) {
+fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
     let [m, n, k] = [size.m, size.n, size.k].map(|extent| extent as f64);
     let (rows, cols) = plan.block_tile();
     let (rows, cols) = (f64::from(rows), f64::from(cols));
@@ -230,7 +230,8 @@ mod tests {
         let bytes = |arith: &str| {
             let line = format!("tile: 64x128x32, mma: wgmma, arith: {arith}");
             let plan: SgemmPlan = line.parse().expect("a sound spec");
-            let mut launch = Launch { blocks: 4.0, threads: plan.threads(), ..Launch::default() };
+            let mut launch =
+                LaunchLoad { blocks: 4.0, threads: plan.threads(), ..LaunchLoad::default() };
             of_product(&mut launch, &plan, Size { m: 128, n: 256, k: 96 });
             launch.reads.strips.map(|strip| strip / 96.0)
         };

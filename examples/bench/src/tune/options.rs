@@ -8,7 +8,7 @@ use crate::tune::space::Space;
 use crate::tune::table::options::TableOptions;
 use clap::{Parser, ValueEnum};
 use gemm_oracle::product::Size;
-use gemm_perf::{DEVICES, Device};
+use gemm_perf::{DEVICES, DeviceModel};
 
 /// Search the space of specs for the fastest.
 #[derive(Debug, Parser)]
@@ -51,7 +51,7 @@ pub struct TuneOptions {
     /// The device that the model of time is asked for: a search on a GPU starts from its ranking, which then has a tenth of
     /// the time
     #[arg(long = "for", value_parser = model_of)]
-    pub model_of: Option<&'static Device>,
+    pub model_of: Option<&'static DeviceModel>,
     /// The model ranks at most so many classes of specs that it can tell apart; without it as many as the time is enough for.
     /// With it a ranking is the same on every machine that has the time
     #[arg(long, value_parser = some, requires = "model_of")]
@@ -68,8 +68,8 @@ pub struct TuneOptions {
 ///
 /// # Errors
 /// Says which it knows.
-pub fn model_of(name: &str) -> Result<&'static Device, String> {
-    Device::named(name).ok_or_else(|| {
+pub fn model_of(name: &str) -> Result<&'static DeviceModel, String> {
+    DeviceModel::named(name).ok_or_else(|| {
         let known: Vec<&str> = DEVICES.iter().map(|device| device.name).collect();
         format!("`{name}` has no model of time. Known are {}", known.join(", "))
     })

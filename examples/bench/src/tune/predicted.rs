@@ -14,7 +14,7 @@ use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Order, SgemmSpec};
 use gemm_dsl::target::arch::THREAD_REGISTERS;
 use gemm_oracle::product::Size;
-use gemm_perf::{Bound, Device, Launch, program};
+use gemm_perf::{Bound, DeviceModel, LaunchLoad, program};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ pub struct Limit {
 pub fn rank(
     space: &Space,
     size: Size,
-    device: &Device,
+    device: &DeviceModel,
     limit: Limit,
 ) -> Result<Vec<PredictedSpec>, Failure> {
     let start = Instant::now();
@@ -161,13 +161,13 @@ fn predict(
     point: Point,
     spec: SgemmSpec,
     size: Size,
-    device: &Device,
+    device: &DeviceModel,
 ) -> Result<Option<PredictedSpec>, Failure> {
     let plan = spec.plan().map_err(gemm_runtime::Error::from)?;
     let registers = registers(&plan);
     let counted = counts::product(&spec, size, device.sms)?;
-    let with = |launch: Launch| Launch { registers, ..launch };
-    let launches: Vec<Launch> = counted.into_iter().map(|one| with(one.launch)).collect();
+    let with = |launch: LaunchLoad| LaunchLoad { registers, ..launch };
+    let launches: Vec<LaunchLoad> = counted.into_iter().map(|one| with(one.launch)).collect();
     Ok(program(device, &launches).and_then(|(parts, time)| {
         let longest = parts.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()))?;
         Some(PredictedSpec { point, spec, time, bound: longest.bound() })

@@ -29,7 +29,7 @@ pub(crate) fn head(b: &mut KernelBuilder, plan: &SgemmPlan) {
         (None, _) => "f32".to_owned(),
         (Some(format), false) => format!("{}, summed in f32", format.name()),
         (Some(format), true) => {
-            format!("f32, each number split into {} of {}", arith.planes(), format.name())
+            format!("f32, each number split into {} of {}", arith.splits(), format.name())
         }
     };
     match layout_text(plan.layout()).filter(|_| plan.kind().wgmma().is_none()) {

@@ -73,7 +73,7 @@ impl MmaPlan {
             Some(1) => self.cols,
             Some(_) => self.rows * self.cols,
         };
-        self.arith.planes() * (of_a + of_b) + fresh * Mma::OF_D as u32
+        self.arith.splits() * (of_a + of_b) + fresh * Mma::OF_D as u32
     }
 }
 

@@ -158,7 +158,7 @@ impl WgmmaPlan {
 
     /// As how many numbers each of A and B is taken.
     pub fn splits(&self) -> u32 {
-        self.arith.planes()
+        self.arith.splits()
     }
 
     /// What the elements of planes are.

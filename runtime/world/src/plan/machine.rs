@@ -55,7 +55,7 @@ pub struct Gpu {
     /// Bytes in a second that its memory reads and writes.
     pub memory: f64,
     /// What is made of A and B before they are multiplied; of `f32` nothing.
-    pub planes: Splits,
+    pub splits: Splits,
     /// How fast it is in other arithmetics than `f32`, for [`Gpu::computing`].
     pub rates: &'static [Rate],
 }
@@ -98,13 +98,13 @@ impl Gpu {
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,
-            false => self.multiplied([m, n, k]) + self.planes(m, k) + self.planes(k, n),
+            false => self.multiplied([m, n, k]) + self.splits(m, k) + self.splits(k, n),
         }
     }
 
     /// Seconds of making the planes of a matrix.
-    pub(super) fn planes(&self, rows: usize, cols: usize) -> f64 {
-        rows as f64 * cols as f64 * self.planes.bytes / self.memory
+    pub(super) fn splits(&self, rows: usize, cols: usize) -> f64 {
+        rows as f64 * cols as f64 * self.splits.bytes / self.memory
     }
 
     /// Those of a product whose planes have been made.
@@ -165,9 +165,9 @@ const H200: Gpu = Gpu {
         Tile { rows: 32, cols: 64, reached: 0.77 },
     ],
     multiprocessors: DEVICE.sms as usize,
-    launch: DEVICE.times.launch / 1e6,
-    memory: DEVICE.peak.memory * DEVICE.times.reached.memory,
-    planes: Splits { bytes: 0.0, once: false },
+    launch: DEVICE.calibration.launch / 1e6,
+    memory: DEVICE.peak.memory * DEVICE.calibration.reached.memory,
+    splits: Splits { bytes: 0.0, once: false },
     rates: rates::H200,
 };
 

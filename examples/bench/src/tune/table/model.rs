@@ -4,7 +4,7 @@ use gemm_dsl::parse;
 use gemm_dsl::plan::KernelKind;
 use gemm_dsl::spec::SgemmSpec;
 use gemm_oracle::product::Size;
-use gemm_perf::{Device, H200};
+use gemm_perf::{DeviceModel, H200};
 
 /// What a line is by the model: made once for a line, asked for each shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ enum Ranges {
 }
 
 /// The device whose rates these are. Those of others are in about the same proportion.
-const DEVICE: Device = H200;
+const DEVICE: DeviceModel = H200;
 /// Multiply-adds of a multiprocessor in a cycle where every operand comes from a cache.
 const UNSTAGED: f64 = 24.0;
 /// The same where a thread reads an operand once for several elements.
@@ -96,8 +96,8 @@ impl Model {
 
 /// Cycles of so many launches of one program.
 fn launching(launches: u32) -> f64 {
-    let further = f64::from(launches - 1) * DEVICE.times.next_launch;
-    (DEVICE.times.launch + further) * DEVICE.clock_mhz
+    let further = f64::from(launches - 1) * DEVICE.calibration.next_launch;
+    (DEVICE.calibration.launch + further) * DEVICE.clock_mhz
 }
 
 /// What the keys of a line say of K.

@@ -31,9 +31,9 @@ impl MmaCounts {
         let cols = b.constant("MMAS_N", int(plan.cols()), "matrix instructions along its columns");
         let steps = if t.slices() > 1 { "TILE_STEPS" } else { "STEPS" };
         let steps = b.constant(steps, bk / terms, "matrix instructions along K in one tile");
-        let splits = (plan.arith().planes() > 1).then(|| {
+        let splits = (plan.arith().splits() > 1).then(|| {
             let meaning = format!("numbers of {} that stand for one of f32", plan.format().name());
-            b.constant("PLANES", int(plan.arith().planes()), meaning)
+            b.constant("PLANES", int(plan.arith().splits()), meaning)
         });
         Self { plan, rows, cols, terms, steps, splits }
     }

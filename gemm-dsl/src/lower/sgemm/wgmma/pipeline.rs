@@ -109,13 +109,13 @@ const AT_ONCE: u32 = 4;
 fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     let t = frame.t;
     let (lines, rows) = if of.nth == 0 { (frame.bm, t.bm()) } else { (frame.bn, t.bn()) };
-    let of_plane = lines * (frame.bk / i32::from(t.elem().vector_lanes()));
-    let all = frame.splits.of_all(of_plane.clone());
+    let of_split = lines * (frame.bk / i32::from(t.elem().vector_lanes()));
+    let all = frame.splits.of_all(of_split.clone());
     let vectors = t.splits() * rows * t.bk() / u32::from(t.elem().vector_lanes());
     if !vectors.is_multiple_of(t.threads()) {
         let threads = Change::Add(frame.threads.into());
         let head = For::below(frame.tid, all).change(threads).unroll(Unroll::By(1));
-        b.loop_("i", head, |b, i| copy_vector(b, frame, of, i, of_plane));
+        b.loop_("i", head, |b, i| copy_vector(b, frame, of, i, of_split));
         return;
     }
     let of_thread = vectors / t.threads();
@@ -123,7 +123,7 @@ fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     let head = For::below(0, all / frame.threads).unroll(unroll);
     b.loop_("i", head, |b, i| {
         let vector = b.let_("vector", i * frame.threads + frame.tid);
-        copy_vector(b, frame, of, vector, of_plane);
+        copy_vector(b, frame, of, vector, of_split);
     });
 }
 
@@ -133,7 +133,7 @@ fn copy_vector(
     frame: &WgmmaFrame<'_>,
     of: FactorCopy<'_>,
     i: Var,
-    of_plane: Expr,
+    of_split: Expr,
 ) {
     let FactorCopy { tile, nth, round } = of;
     let p = &tile.problem;
@@ -146,7 +146,7 @@ fn copy_vector(
     let of_line = frame.bk / lanes;
     let split = match frame.splits.count {
         None => Expr::I32(0),
-        Some(_) => b.let_("plane", i / of_plane).into(),
+        Some(_) => b.let_("plane", i / of_split).into(),
     };
     let line = i / of_line.clone();
     let line = if frame.splits.count.is_some() { line % lines } else { line };

@@ -56,9 +56,9 @@ fn product(
         let needed = schedule.size.needed(factor, block);
         let is_own = places[factor as usize] == Place::Shard
             && needed == schedule.shards().of_factor(factor)[rank];
-        match gpu.planes.once && is_own {
+        match gpu.splits.once && is_own {
             true => 0.0,
-            false => gpu.planes(needed.rows.len(), needed.cols.len()),
+            false => gpu.splits(needed.rows.len(), needed.cols.len()),
         }
     };
     let extents = [block.rows.len(), block.cols.len(), schedule.size.k];
@@ -114,8 +114,8 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64
 impl RankTime {
     fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
         let own = Factor::ALL.map(|factor| &schedule.shards().of_factor(factor)[number]);
-        let planes = |block: &Block| machine.gpu.planes(block.rows.len(), block.cols.len());
-        let before = if machine.gpu.planes.once { own.into_iter().map(planes).sum() } else { 0.0 };
+        let splits = |block: &Block| machine.gpu.splits(block.rows.len(), block.cols.len());
+        let before = if machine.gpu.splits.once { own.into_iter().map(splits).sum() } else { 0.0 };
         Self { before, there: before, exchanged: before, ..Self::default() }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Gpu, Machine, Tile};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
-use gemm_perf::Times;
+use gemm_perf::Calibration;
 
 /// How fast a GPU is in an arithmetic that tensor cores compute.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,9 +36,9 @@ const fn wgmma(arith: Arith, teraflops: f64, launches: u32) -> Rate {
 }
 
 /// Seconds of a launch, and of each further one of the same program.
-const LAUNCH: f64 = TIMES.launch / 1e6;
-const NEXT_LAUNCH: f64 = TIMES.next_launch / 1e6;
-const TIMES: Times = gemm_perf::H200.times;
+const LAUNCH: f64 = CALIBRATION.launch / 1e6;
+const NEXT_LAUNCH: f64 = CALIBRATION.next_launch / 1e6;
+const CALIBRATION: Calibration = gemm_perf::H200.calibration;
 
 /// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv` (2026-11-24), at 4096 and 8192: `bf16` by
 /// `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and 58.5; by `wgmma`, with what makes planes, `bf16` 580 and 679, `bf16x6` 129 and
@@ -100,12 +100,12 @@ impl Gpu {
     /// ```
     #[must_use]
     pub fn computing(&self, spec: &SgemmSpec) -> Self {
-        let planes = Splits::from_spec(spec);
+        let splits = Splits::from_spec(spec);
         let is_its = |rate: &&Rate| (rate.arith, rate.mma) == (spec.arith, spec.mma);
         match self.rates.iter().find(is_its) {
-            None => Self { planes, rates: &[], ..*self },
+            None => Self { splits, rates: &[], ..*self },
             Some(Rate { flops, tiles, launch, .. }) => {
-                Self { flops: *flops, tiles, launch: *launch, planes, rates: &[], ..*self }
+                Self { flops: *flops, tiles, launch: *launch, splits, rates: &[], ..*self }
             }
         }
     }

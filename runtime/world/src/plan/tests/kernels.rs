@@ -6,7 +6,7 @@ use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
 /// A product of m, n and k takes m·n·k seconds, a byte over a link one, and none is lost beside it.
-fn slow(planes: Splits) -> Machine {
+fn slow(splits: Splits) -> Machine {
     let of_h200 = Machine::h200_host();
     let gpu = Gpu {
         flops: 2.0,
@@ -14,7 +14,7 @@ fn slow(planes: Splits) -> Machine {
         multiprocessors: 1,
         launch: 0.0,
         memory: 1.0,
-        planes,
+        splits,
         ..of_h200.gpu
     };
     Machine { name: "slow", gpu, link: Link { latency: 0.0, rate: 1.0 }, lost: 0.0, ..of_h200 }
@@ -72,14 +72,14 @@ fn what_is_chosen_depends_on_the_arithmetic() {
 
 /// Splits of what a rank has itself are made once before all else, those of what comes for each product; or all of them for each.
 #[test]
-fn planes_are_made_once_or_for_each_product() {
+fn splits_are_computed_once_or_for_each_product() {
     let distributions = Distributions {
         a: Distribution::rows(4, 3),
         b: Distribution::whole(3, 5),
         c: Distribution::whole(4, 5),
     };
     let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 }).unwrap();
-    let of = |planes| schedule.estimate(&slow(planes));
+    let of = |splits| schedule.estimate(&slow(splits));
     let none = of(Splits::default());
     // Own rows take 2·5·3 s, and what comes is 24 bytes.
     assert_eq!((none.products, none.time, none.exchanges), (60.0, 60.0, 24.0));
