@@ -8,6 +8,8 @@
 //!
 //! The crate reads, delegates and quotes; what a spec means is the business of `gemm-dsl`.
 
+#![deny(missing_docs)]
+
 mod errors;
 mod expand;
 mod item;

@@ -62,6 +62,8 @@
 //!   toolkit at `CUDA_PATH` or `CUDA_HOME`, and the Python wheels `nvidia-cuda-nvrtc` are searched.
 //! * `GEMM_CACHE_DIR`: where compiled kernels are kept; empty switches that off.
 
+#![deny(missing_docs)]
+
 // Tables are shipped as `tune --table` writes them for others.
 extern crate self as gemm_runtime;
 

@@ -69,7 +69,6 @@ pub struct ProductRow {
 
 /// The counters that explain a ladder. Barriers are those of a block, all else is of the grid.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[allow(missing_docs, reason = "the counters of the simulator, which documents them")]
 pub struct CounterRow {
     pub block_barriers: u64,
     pub warp_barriers: u64,

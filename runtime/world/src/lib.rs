@@ -39,6 +39,8 @@
 //! * `GEMM_NCCL_PATH`: the NCCL library or a directory that holds it; else the loader's path, the Python wheels
 //!   `nvidia-nccl-cu12` and `-cu13`, and the toolkit are searched. Read with the feature `nccl` alone.
 
+#![deny(missing_docs)]
+
 mod call;
 mod channel;
 mod codec;
