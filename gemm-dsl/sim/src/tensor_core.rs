@@ -121,47 +121,62 @@ impl Rules {
         groups.fold(c, |c, (a, b)| self.fused_sum(format, a, b, c))
     }
 
-    /// `c` and the products of one group.
+    /// Sum of `c` and the products of one group.
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let addend = decode(c, 8, FRACTION, 127);
-        let mut special = SpecialTerms::default();
-        let mut largest = self.least;
-        if let Some((mantissa, exponent)) = special.finite(addend)
-            && mantissa != 0
-        {
-            largest = largest.max(exponent);
-        }
-        for (a, b) in a.iter().zip(b) {
-            if let Some((mantissa, exponent)) = special.product(*a, *b)
-                && mantissa != 0
-            {
+        let MmaOperand::Finite { mantissa, exponent } = addend else {
+            return special_sum(a, b, addend);
+        };
+        let mut largest = if mantissa == 0 { self.least } else { self.least.max(exponent) };
+        for pair in a.iter().zip(b) {
+            let Some((product, exponent)) = finite_product(pair) else {
+                return special_sum(a, b, addend);
+            };
+            if product != 0 {
                 largest = largest.max(exponent);
             }
         }
-        if let Some(bits) = special.result() {
-            return bits;
+        let unit = largest - self.kept as i32;
+        let mut sum = cut(mantissa.into(), exponent - FRACTION as i32 - unit);
+        let behind = 2 * format.fraction() as i32 + unit;
+        for (product, exponent) in a.iter().zip(b).filter_map(finite_product) {
+            sum += cut(product, exponent - behind);
         }
-        // From here on all are finite.
-        let mut sum = self.cut(special.finite(addend), FRACTION, largest);
-        for (a, b) in a.iter().zip(b) {
-            sum += self.cut(special.product(*a, *b), 2 * format.fraction(), largest);
-        }
-        binary32(sum, largest - self.kept as i32)
+        binary32(sum, unit)
     }
+}
 
-    /// A term of `behind` bits behind its point as a multiple of the last bit that is kept, the rest cut off.
-    fn cut(self, term: Option<(i64, i32)>, behind: u32, largest: i32) -> i64 {
-        let Some((mantissa, exponent)) = term.filter(|(mantissa, _)| *mantissa != 0) else {
-            return 0;
-        };
-        let left = self.kept as i32 - behind as i32 - (largest - exponent);
-        let size = mantissa.unsigned_abs();
-        let size = match u32::try_from(left) {
-            Ok(left) => size << left,
-            Err(_) => size.checked_shr(left.unsigned_abs()).unwrap_or(0),
-        };
-        if mantissa < 0 { -(size as i64) } else { size as i64 }
+/// Exact product of two finite operands: mantissa and exponent.
+fn finite_product((a, b): (&MmaOperand, &MmaOperand)) -> Option<(i64, i32)> {
+    match (*a, *b) {
+        (
+            MmaOperand::Finite { mantissa: a, exponent: of_a },
+            MmaOperand::Finite { mantissa: b, exponent: of_b },
+        ) => Some((i64::from(a) * i64::from(b), of_a + of_b)),
+        _ => None,
     }
+}
+
+/// `mantissa * 2^left`, truncated towards zero. For a nonzero mantissa the result fits.
+fn cut(mantissa: i64, left: i32) -> i64 {
+    let size = mantissa.unsigned_abs();
+    let size = match u32::try_from(left) {
+        // A zero may have any exponent.
+        Ok(left) => size.wrapping_shl(left),
+        Err(_) => size.checked_shr(left.unsigned_abs()).unwrap_or(0),
+    };
+    if mantissa < 0 { -(size as i64) } else { size as i64 }
+}
+
+/// Sum of terms of which at least one is not finite.
+#[cold]
+fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
+    let mut special = SpecialTerms::default();
+    special.add(addend);
+    for (a, b) in a.iter().zip(b) {
+        special.add_product(*a, *b);
+    }
+    special.result()
 }
 
 /// What is not finite among the terms of a sum.
@@ -173,46 +188,38 @@ struct SpecialTerms {
 }
 
 impl SpecialTerms {
-    /// A term that is a number of its own.
-    fn finite(&mut self, term: MmaOperand) -> Option<(i64, i32)> {
+    /// Adds a term.
+    fn add(&mut self, term: MmaOperand) {
         match term {
-            MmaOperand::Finite { mantissa, exponent } => {
-                return Some((mantissa.into(), exponent));
-            }
+            MmaOperand::Finite { .. } => {}
             MmaOperand::Infinite { negative } => self.infinite[usize::from(negative)] = true,
             MmaOperand::Nan => self.nan = true,
         }
-        None
     }
 
-    /// A term that is a product.
-    fn product(&mut self, a: MmaOperand, b: MmaOperand) -> Option<(i64, i32)> {
+    /// Adds a product. An infinity times zero is NaN.
+    fn add_product(&mut self, a: MmaOperand, b: MmaOperand) {
         let negative = |term| match term {
             MmaOperand::Finite { mantissa: 0, .. } | MmaOperand::Nan => None,
             MmaOperand::Finite { mantissa, .. } => Some(mantissa < 0),
             MmaOperand::Infinite { negative } => Some(negative),
         };
-        match (a, b) {
-            (
-                MmaOperand::Finite { mantissa: a, exponent: of_a },
-                MmaOperand::Finite { mantissa: b, exponent: of_b },
-            ) => return Some((i64::from(a) * i64::from(b), of_a + of_b)),
-            // An infinity times zero is none, too.
-            (a, b) => match (negative(a), negative(b)) {
-                (Some(a), Some(b)) => self.infinite[usize::from(a != b)] = true,
-                _ => self.nan = true,
-            },
+        if finite_product((&a, &b)).is_some() {
+            return;
         }
-        None
+        match (negative(a), negative(b)) {
+            (Some(a), Some(b)) => self.infinite[usize::from(a != b)] = true,
+            _ => self.nan = true,
+        }
     }
 
-    /// The sum, where it is not finite.
-    fn result(self) -> Option<u32> {
+    /// The sum: NaN, or an infinity.
+    fn result(self) -> u32 {
         match (self.nan, self.infinite) {
-            (true, _) | (_, [true, true]) => Some(CANONICAL_NAN),
-            (_, [true, false]) => Some(f32::INFINITY.to_bits()),
-            (_, [false, true]) => Some(f32::NEG_INFINITY.to_bits()),
-            (false, [false, false]) => None,
+            (false, [true, false]) => f32::INFINITY.to_bits(),
+            (false, [false, true]) => f32::NEG_INFINITY.to_bits(),
+            (true, _) | (false, [true, true]) => CANONICAL_NAN,
+            (false, [false, false]) => unreachable!("fused_sum: a term is not finite"),
         }
     }
 }

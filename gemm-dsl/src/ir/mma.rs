@@ -37,16 +37,19 @@ impl Mma {
     pub const LANES_N: u32 = 4;
 
     /// The row and the column of a sum that a lane holds.
+    #[inline]
     pub const fn place_of_d(lane: usize, sum: usize) -> (usize, usize) {
         (lane / 4 + 8 * (sum / 2), 2 * (lane % 4) + sum % 2)
     }
 
     /// The row of a word that a lane holds of A, and which word of that row it is.
+    #[inline]
     pub const fn place_of_a(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4 + 8 * (word % 2), lane % 4 + 4 * (word / 2))
     }
 
     /// The column of a word that a lane holds of B, and which word of that column it is.
+    #[inline]
     pub const fn place_of_b(lane: usize, word: usize) -> (usize, usize) {
         (lane / 4, lane % 4 + 4 * word)
     }
@@ -69,6 +72,7 @@ pub struct LoadMatrix {
 
 impl LoadMatrix {
     /// Of what was asked for, a lane gets this word: two elements that are neighbours in a row, the first in its lower half.
+    #[inline]
     pub const fn place(lane: usize) -> (usize, usize) {
         (lane / 4, lane % 4)
     }

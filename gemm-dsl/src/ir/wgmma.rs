@@ -35,6 +35,7 @@ impl Wgmma {
     pub const WARPS: u32 = 4;
 
     /// The row and the column of a sum that a thread of the warpgroup holds.
+    #[inline]
     pub const fn place_of_d(thread: usize, sum: usize) -> (usize, usize) {
         let (warp, lane) = (thread / 32, thread % 32);
         (16 * warp + lane / 4 + 8 * (sum / 2 % 2), 8 * (sum / 4) + 2 * (lane % 4) + sum % 2)
@@ -97,6 +98,7 @@ impl Descriptor {
     }
 
     /// The address of a byte of a row, where the first one is at `start`.
+    #[inline]
     pub const fn place(self, start: u32, row: u32, byte: u32) -> u32 {
         let row_bytes = self.stride / Wgmma::GROUP;
         let group = row / Wgmma::GROUP * self.stride;

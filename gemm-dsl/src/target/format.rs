@@ -16,6 +16,7 @@ impl Format {
     pub const ALL: [Format; 3] = [Format::Bf16, Format::F16, Format::Tf32];
 
     /// Bits of a word.
+    #[inline]
     pub const fn bits(self) -> u32 {
         match self {
             Format::Bf16 | Format::F16 => 16,
@@ -29,11 +30,13 @@ impl Format {
     }
 
     /// Numbers of a word of 32 bits.
+    #[inline]
     pub const fn per_word(self) -> usize {
         (32 / self.bits()) as usize
     }
 
     /// Terms of a sum that one matrix instruction takes: 8 words.
+    #[inline]
     pub const fn terms(self) -> usize {
         8 * self.per_word()
     }
@@ -48,6 +51,7 @@ impl Format {
     }
 
     /// Bits of the mantissa behind the point.
+    #[inline]
     pub const fn fraction(self) -> u32 {
         match self {
             Format::Bf16 => 7,
@@ -56,6 +60,7 @@ impl Format {
     }
 
     /// The exponent of a number whose bits are all but the sign's and the mantissa's.
+    #[inline]
     pub const fn bias(self) -> i32 {
         match self {
             Format::F16 => 15,
