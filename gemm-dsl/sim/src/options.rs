@@ -16,7 +16,8 @@ pub struct Options<'a> {
     /// Accumulation rules of an architecture's tensor cores; only matrix instructions depend on
     /// them.
     pub tensor_cores: Rules,
-    /// Skips race detection and runs only one block order and one interleaving, to count alone.
+    /// Skips race detection for accesses of threads, and runs only one block order and one thread
+    /// interleaving. For launches that only need counters.
     pub unchecked: bool,
     /// Also counts predicted machine instructions
     /// ([`Profile::compiled`](crate::Profile::compiled)).

@@ -21,7 +21,8 @@ use crate::region::{THREAD_X, THREAD_Y};
 use crate::trace::recorder::Recorder;
 use pulp::Arch;
 
-/// Number of atomics after which warps of a block always yield; further yields are random.
+/// Number of atomics of a block that are always followed by a yield in interleaved turns. Later
+/// ones are followed by a yield at random.
 const IN_STEP: u32 = 1 << 10;
 
 /// Variables and register arrays of a warp.

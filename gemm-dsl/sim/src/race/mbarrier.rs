@@ -170,7 +170,8 @@ impl Mbarriers {
         clocks.learnt(thread, clocks.agent(slot, TMA))
     }
 
-    /// Records an arrival of a thread of the block.
+    /// Records an arrival: adds its expected bytes, releases the thread's clock, and completes the
+    /// phase if nothing is missing.
     pub(crate) fn arrive(
         &mut self,
         clocks: &mut Clocks,
@@ -199,7 +200,7 @@ impl Mbarriers {
         self.settle(clocks, slot)
     }
 
-    /// Records an arrival of a thread of another block.
+    /// Records an arrival of a thread of another block, at statement `stmt`.
     pub(crate) fn arrive_from_other(
         &mut self,
         clocks: &mut Clocks,

@@ -31,7 +31,7 @@ use std::ops::Range;
 const PATIENCE: u64 = 1 << 10;
 /// Maximal number of named barriers that warps pass in a round before other warps run.
 const ARRIVALS: u32 = 64;
-/// Named barriers per block (hardware limit).
+/// Hardware barriers per block; the numbers of named barriers are smaller.
 const NAMES: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
