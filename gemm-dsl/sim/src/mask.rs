@@ -1,11 +1,7 @@
-//! Masks of the lanes of a warp.
-
-/// Lanes of a warp.
 pub(crate) const WARP: usize = 32;
-/// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The active lanes, lowest first.
+/// Active lanes in ascending order.
 #[inline]
 pub(crate) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -15,13 +11,13 @@ pub(crate) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The active lanes in the order in which they take turns at an atomic.
+/// Active lanes in the order in which they execute an atomic.
 pub(crate) fn turns(mask: u32, reversed: bool) -> impl Iterator<Item = usize> {
     let lanes = (0..WARP).map(move |i| if reversed { WARP - 1 - i } else { i });
     lanes.filter(move |&lane| mask >> lane & 1 == 1)
 }
 
-/// The lanes for which the predicate holds.
+/// Mask of the lanes for which the predicate is true.
 #[inline(always)]
 pub(crate) fn mask_where(holds: impl Fn(usize) -> bool) -> u32 {
     let mut mask = 0;

@@ -1,15 +1,16 @@
-//! How tensor cores multiply and add, bit by bit.
+//! Bit-exact arithmetic of tensor cores.
 //!
-//! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
-//! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
-//! M. Mikaitis, arXiv:2512.07004), and [`Rules::fused_sum`] says it: all terms of a group, the addend among them, are cut
-//! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
-//! rounded to nearest. A sum of more terms than a group has is a chain: what one group gives is the addend of the next
-//! ([`Rules::dot`]).
+//! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds dot products to binary32 accumulators.
+//! PTX leaves the order and the rounding open. The behaviour of GPUs is known from measurements (X.
+//! Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
+//! [`Rules::fused_sum`] implements it: all terms of a group, the addend included, are truncated to
+//! a grid that depends on the largest term. They are added exactly, and the sum is truncated to
+//! binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups form a chain:
+//! the result of one group is the addend of the next ([`Rules::dot`]).
 //!
-//! Of `sm_90` this was compared with the instructions themselves, `mma.sync` and `wgmma`, on an H200 (`tests/kernels`). Of
-//! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/data/tensor_core`), of `sm_120` and `sm_100` on what
-//! they report.
+//! The rules of `sm_90` were compared with `mma.sync` and `wgmma` on an H200 (`tests/kernels`). The
+//! rules of `sm_80` and `sm_89` rest on published test vectors (`tests/data/tensor_core`), those of
+//! `sm_120` and `sm_100` on published reports.
 
 #[cfg(test)]
 mod tests;
@@ -17,33 +18,30 @@ mod tests;
 use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
 
-/// Bits of the mantissa of a binary32 behind the point.
+/// Fraction bits of a binary32.
 const FRACTION: u32 = 23;
 
-/// The least exponent of a bit of a binary32.
+/// Exponent of the lowest bit of a binary32.
 const LEAST: i32 = -149;
 
-/// A number, taken apart: `mantissa * 2^(exponent - fraction)`, where the format says how many bits are behind the point.
+/// Decoded number: `mantissa * 2^(exponent - fraction)`, where the format gives the number of
+/// fraction bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmaOperand {
-    /// A number. One that is subnormal is not made normal: its mantissa is less than 1.
+    /// Finite number. Subnormal numbers are not normalised: their significand is less than 1.
     Finite {
-        /// Sign and mantissa, without a point.
+        /// Signed integer mantissa, with the hidden bit.
         mantissa: i32,
-        /// The exponent.
         exponent: i32,
     },
-    /// An infinity.
     Infinite {
-        /// Whether it is below zero.
         negative: bool,
     },
-    /// None.
     Nan,
 }
 
 impl MmaOperand {
-    /// Reads a word.
+    /// Decodes a word of the given format.
     pub fn decode(format: Format, word: u32) -> Self {
         let word = if format == Format::Tf32 { word >> 13 } else { word };
         let exponent_bits = if format == Format::F16 { 5 } else { 8 };
@@ -51,7 +49,7 @@ impl MmaOperand {
     }
 }
 
-/// A word of one sign, an exponent and a mantissa.
+/// Decodes a word of a sign bit, an exponent and a fraction.
 fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand {
     let negative = word >> (exponent_bits + fraction) & 1 == 1;
     let top = (1 << exponent_bits) - 1;
@@ -67,25 +65,26 @@ fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand
     }
 }
 
-/// How the tensor cores of a generation sum.
+/// Accumulation rules of a generation of tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Bits behind the point of the largest term that are kept of every term.
+    /// Fraction bits of each term that are kept, relative to the largest term.
     pub kept: u32,
-    /// Terms of a group where words have 16 bits; where they have 32 half as many.
+    /// Number of terms per group for 16-bit operands; half as many for 32-bit operands.
     pub group: usize,
-    /// The exponent that the largest term has at least.
+    /// Lower bound of the largest term's exponent.
     pub least: i32,
 }
 
 impl Rules {
-    /// Those of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
+    /// Rules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
     pub const SM_80: Rules = Rules { kept: 24, group: 8, least: -132 };
 
-    /// Those of `sm_90` and of what came since, of `mma.sync` and of `wgmma`.
+    /// Rules of `sm_90` and later, for `mma.sync` and `wgmma`.
     pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
 
-    /// Those of an architecture, 90 for `sm_90`; none of one whose tensor cores take no numbers like these.
+    /// Returns the rules of an architecture, 90 for `sm_90`. `None` if its tensor cores lack these
+    /// formats.
     pub const fn for_arch(arch: u32) -> Option<Rules> {
         match arch {
             0..80 => None,
@@ -94,7 +93,7 @@ impl Rules {
         }
     }
 
-    /// Terms of a group.
+    /// Number of terms per group.
     pub const fn terms(self, format: Format) -> usize {
         match format.bits() {
             16 => self.group,
@@ -102,14 +101,14 @@ impl Rules {
         }
     }
 
-    /// `c` and the products of `a` and `b`, summed in the order of k: a chain of groups. What is left over is a group of
-    /// its own.
+    /// Adds the dot product of `a` and `b` to `c`, in the order of K, as a chain of groups. The
+    /// remainder is a group of its own.
     ///
     /// ```
     /// use gemm_dsl::target::Format;
     /// use gemm_sim::tensor_core::{MmaOperand, Rules};
     ///
-    /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
+    /// // Terms of 1, 2 and 4 eighths below 2^23: only kept bits count, and the sum is truncated.
     /// let one = MmaOperand::decode(Format::Bf16, 0x3f80);
     /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| MmaOperand::decode(Format::Bf16, word));
     /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
@@ -179,11 +178,11 @@ fn special_sum(a: &[MmaOperand], b: &[MmaOperand], addend: MmaOperand) -> u32 {
     special.result()
 }
 
-/// What is not finite among the terms of a sum.
+/// Non-finite terms of a sum.
 #[derive(Clone, Copy, Debug, Default)]
 struct SpecialTerms {
     nan: bool,
-    /// An infinity above zero, one below.
+    /// True if there is a positive infinity, and a negative one.
     infinite: [bool; 2],
 }
 
@@ -224,7 +223,7 @@ impl SpecialTerms {
     }
 }
 
-/// `sum * 2^unit`, cut to a binary32. What has no bit left is +0, whatever its sign was.
+/// Truncates `sum * 2^unit` to a binary32. A result without bits is +0, regardless of its sign.
 fn binary32(sum: i64, unit: i32) -> u32 {
     let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
     let top = length as i32 + unit;
@@ -232,7 +231,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     if top >= 128 {
         return f32::INFINITY.to_bits() | sign;
     }
-    // The last bit of the mantissa.
+    // Exponent of the lowest mantissa bit.
     let last = (top - FRACTION as i32).max(LEAST);
     let size = sum.unsigned_abs();
     let mantissa = match u32::try_from(last - unit) {
@@ -241,7 +240,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     } as u32;
     match mantissa {
         0 => 0,
-        // A subnormal one has the exponent bits 0, and a normal one adds its leading bit to them.
+        // A subnormal number has exponent bits 0; the leading bit of a normal one adds to them.
         _ => sign | ((((last - LEAST) as u32) << FRACTION) + mantissa),
     }
 }

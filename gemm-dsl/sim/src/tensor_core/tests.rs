@@ -1,8 +1,8 @@
-//! What is known of single sums; that they are those of a GPU is tested with its vectors.
+//! Tests of single sums. Test vectors from GPUs are checked elsewhere.
 
 use super::*;
 
-/// The word of a number, which the format has.
+/// Bits of a number that the format can represent.
 fn word(format: Format, value: f32) -> u32 {
     match format {
         Format::Bf16 => value.to_bits() >> 16,
@@ -18,7 +18,7 @@ fn dot(rules: Rules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
     f32::from_bits(rules.dot(format, &a, &b, c.to_bits()))
 }
 
-/// The least subnormal number of a format.
+/// Smallest subnormal number of a format.
 fn least(format: Format) -> f32 {
     match format {
         Format::Bf16 | Format::Tf32 => f32::from_bits(1 << (FRACTION - format.fraction())),
@@ -43,7 +43,7 @@ fn what_is_exact_is_not_changed() {
 #[test]
 fn sums_are_cut_towards_zero() {
     for format in Format::ALL {
-        // 2^24 and 1.5: half a unit in the last place of the sum, and more.
+        // Adds 2^24 and 1.5: more than half a unit in the last place of the sum.
         for sign in [1.0_f32, -1.0] {
             let large = sign * 16_777_216.0;
             assert_eq!(dot(Rules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large), large);
@@ -53,13 +53,14 @@ fn sums_are_cut_towards_zero() {
     }
 }
 
-/// One group sums its terms without an error, whatever their order; two cut between them.
+/// One group sums its terms exactly in any order; a chain of two truncates between them.
 #[test]
 fn groups_are_as_long_as_they_are() {
     for (rules, terms) in [(Rules::SM_80, [8, 8, 4]), (Rules::SM_90, [16, 16, 8])] {
         for (format, terms) in Format::ALL.into_iter().zip(terms) {
             assert_eq!(rules.terms(format), terms);
-            // 2^24 and 1: the one is lost when a group ends, unless another term has taken the large one away by then.
+            // Adds 2^24 and 1: the 1 is truncated at the end of a group unless another term has
+            // cancelled 2^24 before.
             let mut products = vec![(0.0, 0.0); terms];
             (products[0], products[terms - 1]) = ((1.0, 1.0), (-4096.0, 4096.0));
             assert_eq!(dot(rules, format, &products, 16_777_216.0), 1.0, "{format:?}");
@@ -83,7 +84,7 @@ fn what_is_not_finite_gives_what_it_gives() {
         assert_eq!(of(&[(inf, 1.0)], -inf), none);
         assert_eq!(of(&[(inf, -2.0), (3.0, 1.0)], 1.0), (-inf).to_bits());
         assert_eq!(of(&[(-inf, -2.0)], inf), inf.to_bits());
-        // The largest numbers, whose sum is none.
+        // Sums near the largest number are truncated, so they do not become infinite.
         assert_eq!(of(&[(1.0, 1.0)], f32::MAX), f32::MAX.to_bits());
         assert_eq!(of(&[(-32768.0, 32768.0); 8], -f32::MAX), (-f32::MAX).to_bits());
     }
@@ -91,7 +92,7 @@ fn what_is_not_finite_gives_what_it_gives() {
     let large = 2_f32.powi(127);
     assert_eq!(of(&[(large, 1.0), (large, 1.0)], 0.0), inf);
     assert_eq!(of(&[(large, -1.5), (large, -1.5)], 0.0), -inf);
-    // What is too large by itself may be taken away again.
+    // A product out of range may be cancelled within the group.
     assert_eq!(of(&[(large, 4.0), (-large, 4.0)], -large), -large);
 }
 
@@ -103,7 +104,7 @@ fn a_sum_without_a_bit_is_zero_above() {
         assert_eq!(of(&[(1.5, 1.5), (-1.5, 1.5)], -0.0), 0);
         assert_eq!(of(&[], -0.0), (-0.0_f32).to_bits(), "no group, and nothing is added");
     }
-    // Half of the least number has a bit on the grid, and none in binary32.
+    // Half of the smallest number has a bit on the grid, but none in binary32.
     let half = [(-(2_f32.powi(-100)), 2_f32.powi(-50))];
     assert_eq!(dot(Rules::SM_90, Format::Bf16, &half, 0.0).to_bits(), 0);
     // Products of subnormal numbers vanish, and so does their sign.
@@ -111,7 +112,7 @@ fn a_sum_without_a_bit_is_zero_above() {
     assert_eq!(dot(Rules::SM_90, Format::Bf16, &[(-tiny, tiny)], 0.0).to_bits(), 0);
 }
 
-/// Zeros have no exponent that others hang on.
+/// Zeros do not take part in the largest exponent.
 #[test]
 fn a_zero_moves_nothing() {
     let large = 2_f32.powi(127);
@@ -124,7 +125,7 @@ fn a_zero_moves_nothing() {
 fn low_bits_of_a_tf32_do_not_count() {
     let [low, none] = [0x3f80_1fff, 0x7f80_1000].map(|word| MmaOperand::decode(Format::Tf32, word));
     assert_eq!(low, MmaOperand::decode(Format::Tf32, 0x3f80_0000));
-    // A NaN whose payload lies there alone is taken for an infinity.
+    // A NaN whose payload lies only in the low bits is decoded as infinity.
     assert_eq!(none, MmaOperand::Infinite { negative: false });
     assert_eq!(MmaOperand::decode(Format::Tf32, 0x7fc0_0000), MmaOperand::Nan);
 }
