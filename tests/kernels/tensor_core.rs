@@ -1,4 +1,4 @@
-//! The rules of tensor cores against what GPUs have made of the same operands.
+//! Tensor-core rules compared with recorded GPU results on the same operands.
 
 mod gpu;
 use gemm_dsl::target::Format;
@@ -8,13 +8,13 @@ use gemm_oracle::random::Random;
 use gemm_sim::tensor_core::Rules;
 use libtest_mimic::Trial;
 
-/// What others have published of `sm_80` and `sm_89`.
+/// Published results of `sm_80` and `sm_89`.
 const PUBLISHED: &str = include_str!("../data/tensor_core/published.txt");
 
-/// What `mma.sync` and `wgmma` gave of operands of all kinds.
+/// Results of `mma.sync` and `wgmma` for operands of all kinds.
 const SM_90: &str = include_str!("../data/tensor_core/sm_90.txt");
 
-/// Elements of which the rules say something else.
+/// Number of elements that differ from the rules.
 fn differing(vectors: &[Vector], rules: Rules) -> usize {
     let of = |vector: &Vector| {
         let said = vector.tile.multiplied(rules);
@@ -23,7 +23,7 @@ fn differing(vectors: &[Vector], rules: Rules) -> usize {
     vectors.iter().map(of).sum()
 }
 
-/// The vectors of a GPU and a format.
+/// Vectors of one GPU and one format.
 fn of(all: &[Vector], gpu: &str, format: Format) -> Vec<Vector> {
     let is_of = |vector: &&Vector| vector.gpu == gpu && vector.tile.format == format;
     all.iter().filter(is_of).cloned().collect()
@@ -36,7 +36,8 @@ fn sm_80_and_sm_89_sum_as_published() {
             let vectors = of(&all, gpu, format);
             assert_eq!(vectors.len(), 300);
             assert_eq!(differing(&vectors, Rules::SM_80), 0, "{gpu} {format:?}");
-            // They tell the rules from others. Those of tf32 have four terms, and no group is longer.
+            // The vectors distinguish the rules from others. Sums of tf32 have four products, so
+            // that no longer group exists.
             let others = [
                 Rules { kept: 23, ..Rules::SM_80 },
                 Rules { kept: 25, ..Rules::SM_80 },
@@ -61,7 +62,7 @@ fn sm_90_sums_as_it_did() {
             Rules { kept: 26, ..Rules::SM_90 },
             Rules { group: 8, ..Rules::SM_90 },
         ];
-        // No product of two numbers of binary16 is as small as that.
+        // No product of two f16 numbers is that small.
         if format != Format::F16 {
             others.extend([-132, -134].map(|least| Rules { least, ..Rules::SM_90 }));
         }
@@ -99,7 +100,6 @@ fn a_warp_multiplies_as_the_rules_say() {
     }
 }
 
-/// The trials of this subject.
 pub fn trials() -> Vec<Trial> {
     let trials = [
         simulated![

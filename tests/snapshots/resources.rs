@@ -1,4 +1,4 @@
-//! What the pinned compiler makes of a stage: its resources on three architectures.
+//! Resources of a stage under the pinned compiler, on three architectures.
 
 use crate::{Stage, compare};
 use gemm_dsl::ir::Variant;
@@ -12,16 +12,16 @@ use std::sync::{Arc, OnceLock};
 
 const ARCHITECTURES: [u32; 3] = [80, 90, 100];
 
-/// The resources of one kernel on one architecture.
+/// Resources of one kernel on one architecture.
 struct Row {
     variant: &'static str,
     arch: Arch,
     resources: Resources,
-    /// Bytes of shared memory that a launch asks for, beside those the kernel declares.
+    /// Bytes of dynamic shared memory that a launch requests.
     dynamic_shared: u64,
 }
 
-/// The rows of a stage, from the first trial that asks on.
+/// Rows of a stage, computed by the first trial that needs them.
 type Report = Arc<OnceLock<Result<Vec<Row>, String>>>;
 
 pub fn trials(stage: &Stage) -> [Trial; 2] {

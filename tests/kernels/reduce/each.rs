@@ -1,4 +1,4 @@
-//! Every operator with every type, on all cores.
+//! Every operator with every type, on all CPU cores.
 
 use gemm_dsl::spec::{DataType, Op};
 use gemm_tests::fold::Case;
@@ -7,7 +7,7 @@ use gemm_tests::fold::simulate::{Ran, Simulator, run};
 use rayon::prelude::*;
 use std::fmt::{Debug, Display};
 
-/// Tests each of them, with its number, and tells the first faults of all.
+/// Tests each pair with its number, and reports the first errors of all.
 pub fn each(test: impl Fn(usize, Op, DataType) -> Result<(), String> + Sync) {
     let pairs = Op::ALL.iter().flat_map(|op| DataType::ALL.iter().map(move |ty| (*op, *ty)));
     let pairs: Vec<(Op, DataType)> = pairs.collect();
@@ -17,15 +17,15 @@ pub fn each(test: impl Fn(usize, Op, DataType) -> Result<(), String> + Sync) {
     assert!(faults.is_empty(), "{} of them:\n{some}", faults.len());
 }
 
-/// Fails where two are not the same.
+/// Fails unless both values are equal.
 ///
 /// # Errors
-/// What they are.
+/// Returns both values in hexadecimal if they differ.
 pub fn same<T: PartialEq + Debug>(what: impl Display, a: T, b: T) -> Result<(), String> {
     if a == b { Ok(()) } else { Err(format!("{what}: {a:x?} and {b:x?}")) }
 }
 
-/// Runs a case, which must be right.
+/// Runs a case that must succeed.
 pub fn right(machine: &Simulator, case: &Case, lying: &Lying) -> Ran {
     run(machine, case, lying).unwrap_or_else(|wrong| panic!("{wrong}"))
 }
