@@ -24,7 +24,6 @@ impl fmt::Display for Tag {
     }
 }
 
-/// Loss of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RankLoss {
     pub(crate) rank: usize,

@@ -57,7 +57,7 @@ pub enum WorldError {
         "there is no thread for {what}: {reason}. Start fewer, or raise the limit of this process (`ulimit -u`)"
     )]
     Thread {
-        /// Purpose of the thread.
+        /// Purpose of the thread, as in `rank 3`.
         what: String,
         /// Reason given by the system.
         reason: String,
@@ -69,7 +69,7 @@ pub enum WorldError {
         rank: usize,
         /// Activity of the reporting rank.
         doing: String,
-        /// Reason for the loss.
+        /// Reason for the loss, as far as it is known.
         why: LossReason,
     },
     /// The ranks disagree, as when they make different calls.
@@ -81,13 +81,13 @@ pub enum WorldError {
         what: String,
         /// First rank that differs from `other`.
         rank: usize,
-        /// Value of `rank`.
+        /// Value on rank `rank`, as text.
         has: String,
         /// Rank it is compared with, usually rank 0.
         other: usize,
-        /// Value of `other`.
+        /// Value on rank `other`, as text.
         others: String,
-        /// Advice to the user.
+        /// Advice to the user, a sentence.
         remedy: &'static str,
     },
     /// Two ranks share something that each needs for itself.
@@ -101,7 +101,7 @@ pub enum WorldError {
         rank: usize,
         /// Lowest rank with the value.
         other: usize,
-        /// Advice to the user.
+        /// Advice to the user, a sentence.
         remedy: &'static str,
     },
     /// The ranks of a job did not all arrive at the rendezvous.
@@ -112,12 +112,12 @@ pub enum WorldError {
         /// Reason, with the missing ranks.
         reason: String,
     },
-    /// An environment variable that describes this rank's place in a job is invalid.
+    /// An environment variable is invalid: one of a launcher, or one of `GEMM_*`.
     #[error("the environment has {variable}={value}: {need}")]
     Environment {
-        /// Name of the variable.
+        /// Name of the variable, as in `WORLD_SIZE`.
         variable: &'static str,
-        /// Value of the variable.
+        /// Value of the variable, lossily decoded.
         value: String,
         /// Requirement that the value violates.
         need: String,
@@ -142,7 +142,7 @@ pub enum WorldError {
          on how many ranks there are. Leave `{key}` out, or write `split_k` with a number"
     )]
     Divided {
-        /// Spec of the kernel.
+        /// Spec of the kernel as text, all keys in canonical form.
         line: String,
         /// Key that causes the dependence.
         key: &'static str,
@@ -153,7 +153,7 @@ pub enum WorldError {
          parts of matrices between whose rows others lie. Add `pitched`, or deal the matrices out otherwise"
     )]
     Unpitched {
-        /// Spec of the kernel.
+        /// Spec of the kernel as text, all keys in canonical form.
         line: String,
     },
     /// A reduction without `run` folds results whose elements are spread over ranks. Its blocks
@@ -165,7 +165,7 @@ pub enum WorldError {
         runs(line)
     )]
     Unrun {
-        /// Spec of the reduction.
+        /// Spec of the reduction; empty for the plain sum.
         line: String,
     },
     /// A rank's elements begin or end within a run.
@@ -174,7 +174,7 @@ pub enum WorldError {
          `1x1000000 cols/{run}` does", at / run, at % run
     )]
     CutRun {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
         /// Index along the folded axis, in elements, at which its part begins or ends.
         at: usize,
@@ -184,15 +184,15 @@ pub enum WorldError {
     /// The program of a rank panicked.
     #[error("rank {rank} panicked: {message}")]
     Panicked {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// Message of the panic.
+        /// Message of the panic, if it was text.
         message: String,
     },
     /// A `.npy` file cannot be used.
     #[error("{path}: {fault}")]
     Npy {
-        /// Path of the file.
+        /// Path of the file, as passed by the user.
         path: String,
         /// Fault of the file, with advice to the user.
         fault: NpyFault,
@@ -210,7 +210,7 @@ pub enum WorldError {
     /// The NCCL library is too old.
     #[error("the NCCL at {path} is {}, but {} or later is needed, which can give up in one group", version(*has), version(*need))]
     NcclOld {
-        /// Path of the library.
+        /// Path of the library's file.
         path: String,
         /// Version of the library in NCCL's numbering: 22203 is 2.22.3.
         has: u32,
@@ -222,7 +222,7 @@ pub enum WorldError {
         "NCCL failed at {doing}: {text} (code {code}). With NCCL_DEBUG=WARN in the environment it says more"
     )]
     Nccl {
-        /// Activity that failed.
+        /// Activity that failed, as in `an exchange`.
         doing: String,
         /// Result code of the call.
         code: i32,
@@ -232,7 +232,7 @@ pub enum WorldError {
     /// NCCL was not called, since the arguments are invalid.
     #[error("NCCL was not called for {doing}: {need}")]
     NcclRefused {
-        /// Activity that was refused.
+        /// Activity that was refused, as in `an exchange`.
         doing: String,
         /// Requirement, with the value that violates it.
         need: String,
@@ -244,9 +244,9 @@ pub enum WorldError {
         waited.as_secs_f64()
     )]
     NcclLate {
-        /// Activity that is unfinished.
+        /// Activity that is unfinished, as in `an exchange`.
         doing: String,
-        /// Time spent waiting.
+        /// Time waited before giving up.
         waited: Duration,
     },
 }
@@ -292,7 +292,6 @@ fn reduction(line: &str) -> String {
     }
 }
 
-/// Returns [`WorldError::Impossible`].
 pub(crate) fn impossible(what: String, need: &str) -> Error {
     Error::World(WorldError::Impossible { what, need: need.to_owned() })
 }
@@ -387,7 +386,7 @@ pub enum NpyFault {
     /// The array has more than two dimensions.
     #[error("it has {has} dimensions, but a matrix has 2")]
     Dimensions {
-        /// Number of dimensions.
+        /// Number of dimensions, at least 3.
         has: usize,
     },
     /// It is column-major, so a rank cannot read its rows alone.

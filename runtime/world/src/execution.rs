@@ -17,7 +17,6 @@ use gemm_runtime::{MatrixMut, MatrixRef};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// GEMM with distributed matrices.
 pub(crate) struct ShardedProduct<'p> {
     pub(crate) schedule: &'p VerifiedSchedule,
     /// Stored layout of A and B, the same on all ranks.
@@ -59,7 +58,6 @@ pub(crate) trait Multiplies {
     /// Asks all ranks whether the splits represent all their values.
     fn ask(&mut self) -> Result<()>;
 
-    /// Launches a part.
     fn multiply(&mut self, part: ProductPart<'_>) -> Result<()>;
 
     /// Completes the GEMM after the last part, or on a rank without parts. Other ranks may wait for

@@ -48,7 +48,6 @@ impl FailureWatch {
         use std::sync::atomic::Ordering;
         use std::thread::Builder;
         use std::time::Duration;
-        /// Polling interval.
         const OFTEN: Duration = Duration::from_millis(20);
         let Some(WatchTarget { channel, first, all, ended }) = &self.of else { return Ok(()) };
         let (channel, first, all, ended) = (channel.clone(), *first, all.clone(), ended.clone());

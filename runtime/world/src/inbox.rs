@@ -19,7 +19,6 @@ pub(crate) struct Inbox {
 pub(crate) enum Next {
     /// The message, removed from the inbox.
     Message(Vec<u8>),
-    /// No message yet.
     Nothing,
     /// No message, and the sender has left.
     Left,

@@ -45,7 +45,6 @@ pub(crate) struct Kernels<'k, E> {
     c: [usize; 2],
 }
 
-/// Source of a split.
 struct SplitSource<'k> {
     /// `None` for an empty shard.
     view: Option<MatrixRef<'k>>,

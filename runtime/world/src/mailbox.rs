@@ -52,7 +52,6 @@ pub(crate) fn mailboxes_that(
     (0..ranks).map(end).collect()
 }
 
-/// Endpoint of one rank.
 #[derive(Debug)]
 struct Mailbox {
     rank: usize,
@@ -76,7 +75,6 @@ impl Mailbox {
         Ok(corrupts)
     }
 
-    /// Declares this rank lost.
     fn fail(&self, why: LossReason) -> RankLoss {
         self.post.lose(&mut self.post.lock(), RankLoss { rank: self.rank, why })
     }

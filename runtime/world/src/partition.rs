@@ -12,7 +12,6 @@ use gemm_runtime::internal::{AnyInput, Readable};
 use gemm_runtime::internal::{Batch, Shape};
 use std::ops::Range;
 
-/// Ranges of all ranks.
 pub(crate) struct Partition {
     pub(crate) of_ranks: Vec<AxisRanges>,
     /// Number of elements folded into a result.

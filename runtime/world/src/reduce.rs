@@ -1,4 +1,4 @@
-//! Reductions of distributed matrices.
+//! Collective reductions of distributed matrices and arrays.
 
 use super::partials::PartialBuffers;
 use super::{Distribution, Rank, Sharded};

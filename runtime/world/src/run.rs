@@ -34,7 +34,7 @@ fn host() -> String {
     name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default().trim().to_owned()
 }
 
-/// Default of [`World::timeout`].
+/// Default of [`World::timeout`]: five minutes.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Set of devices that work together, or this process's share of it.

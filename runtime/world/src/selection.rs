@@ -12,7 +12,6 @@ use gemm_dsl::spec::{GemmLayout, Lanes, SgemmSpec};
 use std::fmt;
 use std::sync::Arc;
 
-/// Request for a GEMM.
 #[derive(Clone, Copy)]
 pub(crate) struct ProductRequest<'a> {
     /// Spec of a kernel, or of a table's rule.
@@ -47,7 +46,7 @@ pub(crate) struct CachedProduct {
     said: CallOptions,
     pub(crate) is_made_for: bool,
     pub(crate) spec: SgemmSpec,
-    /// Text of `spec`.
+    /// Text of `spec`, shown to users.
     pub(crate) line: String,
     pub(crate) transposition: Transposition,
     /// Texts on which all ranks must agree: the GEMM, and everything else that determines the

@@ -1,4 +1,4 @@
-//! Matrices distributed over ranks.
+//! Matrices and arrays distributed over ranks.
 
 use super::error::{impossible, numbered};
 use super::{Block, Distribution, Rank, WorldError};

@@ -52,7 +52,6 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Limit for all ranks to meet: 60 s by default.

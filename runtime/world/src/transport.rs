@@ -33,36 +33,25 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(crate) enum Transfer<B: Backend> {
     /// Sends a block of this rank.
     Send {
-        /// Receiving rank.
         to: usize,
-        /// Location of the block.
         from: Area<B>,
     },
-    /// Receives a block.
     Receive {
-        /// Sending rank.
         from: usize,
-        /// Block of the matrix.
         block: Block,
-        /// Destination of the block.
         to: Area<B>,
     },
     /// Copies a block within this rank.
     Copy {
-        /// Location of the block.
         from: Area<B>,
-        /// Destination of the block.
         to: Area<B>,
     },
 }
 
-/// Exchange to begin.
 pub(crate) struct ExchangeStart<B: Backend> {
     /// Index of the exchange in the schedule.
     pub(crate) exchange: usize,
-    /// Matrix of the exchange.
     pub(crate) factor: Factor,
-    /// Transfers of this rank.
     pub(crate) transfers: Vec<Transfer<B>>,
     /// True if the exchange overwrites memory that launched kernels may still read, so it must wait
     /// for them.
@@ -71,11 +60,8 @@ pub(crate) struct ExchangeStart<B: Backend> {
 
 /// Shard of a matrix, as a source of transfers.
 pub(crate) struct OwnBlock<B: Backend> {
-    /// Matrix of the shard.
     pub(crate) factor: Factor,
-    /// Block of the matrix.
     pub(crate) block: Block,
-    /// Location of the block.
     pub(crate) area: Area<B>,
 }
 
@@ -88,7 +74,6 @@ pub(crate) trait Transport<B: Backend> {
     /// start sooner.
     fn begin(&mut self, backend: &B, begun: ExchangeStart<B>) -> Result<()>;
 
-    /// Begins all deferred exchanges.
     fn send_off(&mut self, _: &B) -> Result<()> {
         Ok(())
     }

@@ -12,14 +12,14 @@ pub struct Delivery {
     pub faults: Vec<Fault>,
 }
 
-/// One injected fault.
+/// Fault to inject at one call of one rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Number of the affected rank, which must exist.
     pub rank: usize,
     /// Index of the affected call among the rank's calls of `send` and `take`, from 0.
     pub call: u64,
-    /// Kind of the fault.
+    /// Effect of the fault on the call.
     pub kind: FaultKind,
 }
 

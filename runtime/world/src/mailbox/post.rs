@@ -28,7 +28,6 @@ pub(super) struct Post {
 
 #[derive(Debug)]
 pub(super) struct PostState {
-    /// Visible messages, by rank.
     inboxes: Vec<Inbox>,
     /// Messages that are not visible yet, in the order in which they were sent.
     under_way: Vec<(Route, Vec<u8>)>,

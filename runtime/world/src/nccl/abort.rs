@@ -1,5 +1,3 @@
-//! Aborting of communicators.
-
 use super::functions::Handle;
 use super::{Library, NcclResult};
 

@@ -98,7 +98,7 @@ impl Communicator {
         Ok(communicator)
     }
 
-    /// Number of ranks.
+    /// Number of ranks that the communicator connects.
     pub fn ranks(&self) -> usize {
         self.ranks
     }

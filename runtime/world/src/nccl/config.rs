@@ -1,12 +1,9 @@
-//! Configuration of a communicator.
-
 use std::ffi::{c_char, c_int, c_uint};
 use std::ptr;
 
 /// Minimum version of NCCL in its own numbering: the first that aborts communicators in one group.
 pub const OLDEST: u32 = 22_200;
 
-/// `NCCL_CONFIG_UNDEF_INT`: NCCL chooses.
 const UNDEFINED: c_int = c_int::MIN;
 
 /// `ncclConfig_t` of version 2.22 (`src/nccl.h.in`). Later versions append fields. They copy `size`

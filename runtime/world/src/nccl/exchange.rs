@@ -13,7 +13,7 @@ pub enum NcclTransfer {
     Send {
         /// Address on this rank's device.
         at: u64,
-        /// Number of bytes.
+        /// Number of bytes, equal to the receiver's.
         bytes: usize,
         /// Number of the receiving rank.
         to: usize,

@@ -7,19 +7,15 @@ use std::ffi::{c_char, c_int, c_void};
 /// `ncclResult_t`, as an integer: a newer library may return unknown values, as 2.30 does with 8.
 pub(super) type Code = c_int;
 
-/// `ncclSuccess`.
 pub(super) const SUCCESS: Code = 0;
 
 /// `ncclInProgress`: the operation has begun and must be polled.
 pub(super) const IN_PROGRESS: Code = 7;
 
-/// `ncclUint8` of `ncclDataType_t`.
 pub(super) const BYTES: c_int = 1;
 
-/// `ncclComm_t`, an opaque pointer.
 pub(super) type Handle = *mut c_void;
 
-/// `ncclUniqueId`, passed by value.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct UniqueId(pub(super) [u8; 128]);

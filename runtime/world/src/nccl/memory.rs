@@ -41,7 +41,7 @@ impl Memory {
         self.address
     }
 
-    /// Requested size in bytes.
+    /// Size in bytes, as requested; NCCL may allocate more.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -15,7 +15,7 @@ const MOST_PARTS: usize = 32;
 pub struct ScheduleChoice {
     /// Fastest schedule among those that fit in memory.
     pub schedule: VerifiedSchedule,
-    /// Strategy of the schedule.
+    /// Strategy of the chosen schedule.
     pub strategy: Strategy,
     /// Predicted cost of the schedule.
     pub estimate: Estimate,

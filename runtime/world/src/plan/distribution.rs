@@ -96,7 +96,7 @@ pub enum DistributionError {
     Lengths {
         /// Cut extent: `rows` or `columns`.
         what: &'static str,
-        /// Number of lengths.
+        /// Number of lengths in the cut.
         lengths: usize,
         /// Number of ranks along the extent.
         parts: usize,
@@ -116,7 +116,7 @@ pub enum DistributionError {
     Grid {
         /// Rows and columns of the grid.
         ranks: [usize; 2],
-        /// Number of ranks.
+        /// Number of ranks in the world.
         has: usize,
     },
     /// Patches do not fill the grid.

@@ -5,7 +5,7 @@ use gemm_dsl::spec;
 use std::fmt;
 use std::ops::Range;
 
-/// Factor of a GEMM.
+/// Factor of a GEMM: A or B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor {
     /// Left factor, M x K.
@@ -15,7 +15,7 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// Both factors, A first.
+    /// Both factors; index 0 is A and index 1 is B.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
     /// Range of a block along M, for A, or along N, for B.

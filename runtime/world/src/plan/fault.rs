@@ -1,9 +1,7 @@
-//! Faults of schedules.
-
 use crate::plan::{Block, DistributionError, Factor, Place, Size, Strategy};
 use thiserror::Error;
 
-/// Fault of a schedule.
+/// Fault of a schedule, found when it is built or verified.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScheduleFault {
     /// A distribution does not fit the ranks.
@@ -11,7 +9,7 @@ pub enum ScheduleFault {
     Distribution {
         /// Matrix: `A`, `B` or `C`.
         matrix: &'static str,
-        /// Reason for the misfit.
+        /// Reason why the distribution does not fit.
         error: DistributionError,
     },
     /// The extents of a distribution are not those of the GEMM.
@@ -23,7 +21,7 @@ pub enum ScheduleFault {
         has: [usize; 2],
         /// Rows and columns required by the GEMM.
         needed: [usize; 2],
-        /// Extents of the GEMM.
+        /// Extents M, N and K of the GEMM.
         size: Size,
     },
     /// A matrix exceeds the address space.
@@ -37,7 +35,7 @@ pub enum ScheduleFault {
     /// A strategy gathers in 0 parts.
     #[error("`{strategy}`: what ranks lack comes in at least 1 part")]
     NoParts {
-        /// Strategy with 0 parts.
+        /// Strategy that gathers in 0 parts.
         strategy: Strategy,
     },
     /// An exchange or a rank does not exist.
@@ -53,15 +51,15 @@ pub enum ScheduleFault {
     /// A move is invalid, as when the sender does not have the block.
     #[error("exchange {exchange}: {from} -> {to} {block} into {into}: {why}")]
     Move {
-        /// Number of the exchange.
+        /// Index of the exchange in [`Schedule::exchanges`](crate::plan::Schedule::exchanges).
         exchange: usize,
-        /// Sending rank.
+        /// Number of the sending rank.
         from: usize,
-        /// Receiving rank.
+        /// Number of the receiving rank.
         to: usize,
-        /// Moved block.
+        /// Moved block of the exchange's factor.
         block: Block,
-        /// Destination on the receiver.
+        /// Destination on the receiving rank.
         into: Place,
         /// Reason why the move is invalid.
         why: &'static str,
@@ -70,9 +68,9 @@ pub enum ScheduleFault {
     /// another order.
     #[error("rank {rank}, exchange {exchange}: {why}")]
     Begin {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// Number of the exchange.
+        /// Index of the exchange in [`Schedule::exchanges`](crate::plan::Schedule::exchanges).
         exchange: usize,
         /// Reason why the step is invalid.
         why: &'static str,
@@ -82,15 +80,15 @@ pub enum ScheduleFault {
         "rank {rank}: exchange {exchange} brings something into slot {slot} of {factor}, which it has not waited for exchange {before} to fill"
     )]
     Unawaited {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
         /// Exchange that begins too early.
         exchange: usize,
         /// Earlier exchange into the same slot.
         before: usize,
-        /// Matrix of the slot.
+        /// Factor to which the slot belongs.
         factor: Factor,
-        /// Number of the slot.
+        /// Number of the slot, as in [`Place::Slot`].
         slot: usize,
     },
     /// A multiplication reads data that is not in its place.
@@ -98,13 +96,13 @@ pub enum ScheduleFault {
         "rank {rank} multiplies with {block} of {factor}, but not all of it is in its {place}{why}"
     )]
     Read {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// Factor that is read.
+        /// Factor that the multiplication reads.
         factor: Factor,
-        /// Block that is read.
+        /// Block of the factor that it needs.
         block: Block,
-        /// Place that is read.
+        /// Place from which it reads.
         place: Place,
         /// End of the message, about the time of the read.
         why: &'static str,
@@ -112,21 +110,21 @@ pub enum ScheduleFault {
     /// A block is written twice.
     #[error("rank {rank}: {first} and {second} of {matrix} have elements in common")]
     Twice {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
         /// Matrix: `A`, `B` or `C`.
         matrix: String,
         /// One of the overlapping blocks.
         first: Block,
-        /// The other overlapping block.
+        /// Other block, which overlaps `first`.
         second: Block,
     },
     /// A rank multiplies an empty block, or elements of C that another rank keeps.
     #[error("rank {rank} computes {block} of C, which is not a part of what it keeps, {shard}")]
     Foreign {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// Computed block of C.
+        /// Block of C that it multiplies.
         block: Block,
         /// Block of C that the rank keeps.
         shard: Block,
@@ -134,9 +132,9 @@ pub enum ScheduleFault {
     /// A rank does not compute all elements of its share of C.
     #[error("rank {rank} computes {computed} of the {len} elements of C that it keeps")]
     Uncomputed {
-        /// Number of the rank.
+        /// Number of the rank, from 0.
         rank: usize,
-        /// Number of computed elements.
+        /// Number of elements that it computes.
         computed: usize,
         /// Number of elements that the rank keeps.
         len: usize,

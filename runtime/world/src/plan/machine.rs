@@ -24,9 +24,9 @@ use gemm_perf::H200 as DEVICE;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
-    /// Name in printed output.
+    /// Name for printed output, as in `H200, NCCL`.
     pub name: &'static str,
-    /// Model of each GPU.
+    /// Model of every GPU; all are alike.
     pub gpu: Gpu,
     /// Link between a GPU and the others.
     pub link: Link,
@@ -50,7 +50,7 @@ pub struct Gpu {
     pub flops: f64,
     /// Tile shapes that an SM may compute; a kernel exists for each.
     pub tiles: &'static [Tile],
-    /// Number of SMs.
+    /// Number of SMs of the GPU.
     pub multiprocessors: usize,
     /// Seconds of a launch beside its GEMM.
     pub launch: f64,
@@ -65,9 +65,9 @@ pub struct Gpu {
 /// Tile of C computed by one SM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tile {
-    /// Rows of the tile.
+    /// Rows of C in the tile.
     pub rows: usize,
-    /// Columns of the tile.
+    /// Columns of C in the tile.
     pub cols: usize,
     /// Share of [`Gpu::flops`] reached with this tile.
     pub reached: f64,

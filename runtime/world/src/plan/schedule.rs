@@ -18,7 +18,7 @@
 use super::{Block, Distribution, Factor};
 use std::fmt;
 
-/// Extents of a GEMM.
+/// Extents M, N and K of a GEMM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Rows of A and C.
@@ -43,7 +43,7 @@ pub struct Distributions {
 /// Location of an operand on a rank. Places belong to one factor: slot 0 of A is not slot 0 of B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// The rank's own shard.
+    /// Shard of the rank itself, never written.
     Shard,
     /// Buffer for everything that the rank needs of the factor, [`Size::needed`]: the rows of A, or
     /// columns of B, of its share of C.
@@ -55,11 +55,11 @@ pub enum Place {
 /// Buffer of a place on a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagingBuffer {
-    /// Factor of the buffer.
+    /// Factor to which the place belongs.
     pub factor: Factor,
-    /// Place of the buffer.
+    /// Place of the data: gathered, or a slot.
     pub place: Place,
-    /// Number of elements.
+    /// Length of the buffer in elements.
     pub len: usize,
 }
 
@@ -68,24 +68,24 @@ pub struct StagingBuffer {
 pub struct Move {
     /// Rank whose shard has the block.
     pub from: usize,
-    /// Receiving rank.
+    /// Rank that receives the block.
     pub to: usize,
-    /// Block of the factor.
+    /// Block of the exchange's factor.
     pub block: Block,
-    /// Destination; never a shard.
+    /// Destination on the receiver; never its shard.
     pub into: Place,
 }
 
-/// Moves that happen together.
+/// Set of moves of one factor that happen together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// Factor of the moved blocks.
     pub factor: Factor,
-    /// Moves of all ranks.
+    /// Moves of all ranks, in no particular order.
     pub moves: Vec<Move>,
 }
 
-/// Step of a rank.
+/// Step in the program of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Begins the rank's part in an exchange, as sender, receiver, or both.
@@ -94,7 +94,7 @@ pub enum Step {
     Wait(usize),
     /// Computes a block of C over all of K. With K = 0 the block is zero.
     Multiply {
-        /// Block of C.
+        /// Block of C to compute.
         block: Block,
         /// Place of the rows of A.
         a: Place,
@@ -125,7 +125,7 @@ pub enum Step {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Extents of the GEMM.
+    /// Extents M, N and K of the GEMM.
     pub size: Size,
     /// Distributions of A, B and C.
     pub distributions: Distributions,
@@ -165,7 +165,7 @@ impl Size {
 }
 
 impl Schedule {
-    /// Number of ranks.
+    /// Number of ranks that take part.
     pub fn ranks(&self) -> usize {
         self.steps.len()
     }

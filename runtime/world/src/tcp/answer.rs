@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 /// Maximum size of an answer in bytes.
 const ANSWER_LIMIT: usize = 1 << 30;
 
-/// Answer of rank 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The rank was heard and must wait for these ranks.
@@ -122,7 +121,6 @@ impl Answer {
 /// Failure to receive an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MissingAnswer {
-    /// Reason as text.
     pub(super) reason: String,
     /// Reason for the loss of rank 0, if it was present.
     pub(super) why: LossReason,

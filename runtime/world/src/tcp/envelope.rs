@@ -13,9 +13,9 @@ pub(super) const ENVELOPE: usize = 16;
 /// Sender of a rendezvous message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// An arriving rank.
+    /// Rank that arrives at the rendezvous.
     Guest,
-    /// Rank 0, which answers.
+    /// Rank 0, which answers the others.
     Host,
 }
 

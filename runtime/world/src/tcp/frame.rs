@@ -17,9 +17,9 @@ const NOTICE_LIMIT: u64 = 1 << 20;
 /// Unit of transmission on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Message to a rank.
+    /// Message from one rank to another, possibly forwarded.
     Message { to: usize, from: usize, tag: Tag, bytes: Vec<u8> },
-    /// Heartbeat.
+    /// Heartbeat of a connection without other frames.
     Alive,
     /// Heartbeat of a rank that has waited for some time for this rank, or waits no more.
     Waits(Option<usize>),

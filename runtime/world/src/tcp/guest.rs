@@ -22,12 +22,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// have been cut by accident.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Outcome of an attempt.
 enum Visit {
     Welcome(TcpStream, RendezvousOutcome),
     /// Fault that all ranks are told.
     Failed(WorldError),
-    /// Reason to try again.
+    /// Failure of this attempt; another one follows.
     Again(String),
     /// Reason to try again: another job meets at this address.
     Away(String),

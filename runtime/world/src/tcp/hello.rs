@@ -30,7 +30,7 @@ pub(crate) struct Fact {
 /// Condition on the values of a fact on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// No condition.
+    /// No condition: the value is only passed on.
     Noted,
     /// All values are equal. Contains the remedy otherwise.
     Same(&'static str),
@@ -119,7 +119,7 @@ impl RendezvousFault {
 /// Facts of all ranks, once they have met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RendezvousOutcome {
-    /// Facts of each rank.
+    /// Facts of each rank, by rank.
     pub(super) said: Vec<Vec<PeerFact>>,
     /// Data that rank 0 sends to all ranks.
     pub(crate) payload: Vec<u8>,
@@ -141,7 +141,6 @@ pub(super) struct PeerFact {
     pub(super) rule: PeerFactRule,
 }
 
-/// Condition of a [`PeerFact`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PeerFactRule {
     Noted,

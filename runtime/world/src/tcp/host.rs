@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Polling interval.
 const ROUND: Duration = Duration::from_millis(5);
 
 /// Interval of checks that waiting ranks are still connected.
@@ -81,7 +80,6 @@ pub(super) fn host(
     Err(fault.error(&address, hello))
 }
 
-/// State of the rendezvous.
 struct Rendezvous<'a> {
     job: &'a Job,
     listener: TcpListener,
@@ -169,7 +167,6 @@ impl Rendezvous<'_> {
         }
     }
 
-    /// Accepts pending connections.
     fn accept(&mut self) {
         while let Ok((stream, from)) = self.listener.accept() {
             if stream.set_nonblocking(true).is_err() {

@@ -24,7 +24,6 @@ pub(crate) struct Job {
     pub(crate) token: String,
 }
 
-/// Host and port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Address {
     /// Host name, IPv4 address, or IPv6 address without brackets.
@@ -124,7 +123,7 @@ impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
         }
     }
 
-    /// Returns the job's token.
+    /// Returns `GEMM_JOB`, or else the launcher's variables joined by `/`.
     fn token(&self, names: &[&'static str]) -> String {
         let names = if self.has("GEMM_JOB") { &["GEMM_JOB"] } else { names };
         let value = |name: &&str| self.get(name).map(|value| value.to_string_lossy().into_owned());
@@ -176,7 +175,7 @@ fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Parses `host:port`.
+/// Parses `host:port`, with brackets around an IPv6 address.
 fn parse(text: &str) -> Option<Address> {
     let (host, port) = text.rsplit_once(':')?;
     // The end of an IPv6 address without brackets is ambiguous.

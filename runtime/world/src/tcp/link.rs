@@ -18,7 +18,7 @@ pub(super) struct Start {
     /// Rank at the other end.
     pub(super) peer: usize,
     pub(super) stream: TcpStream,
-    /// Bytes to write first.
+    /// Bytes that the writer writes before all frames.
     pub(super) first: Arc<[u8]>,
 }
 

@@ -1,5 +1,3 @@
-//! Listener of rank 0.
-
 use super::job::Address;
 use crate::WorldError;
 use std::io::ErrorKind;

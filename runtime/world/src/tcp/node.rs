@@ -33,7 +33,6 @@ pub(super) struct Node {
 #[derive(Debug)]
 struct NodeState {
     inbox: Inbox,
-    /// Number of running threads.
     threads: usize,
     /// Rank for which each rank has waited for some time, as far as this process knows. Rank 0's
     /// process knows all.

@@ -11,7 +11,6 @@ pub(super) struct Times {
     pub(super) all: f64,
 }
 
-/// Multiplication that has begun.
 struct ProductTime {
     /// Time at which all its operands are present.
     there: f64,
@@ -24,7 +23,6 @@ struct ProductTime {
 struct RankTime {
     /// Duration of the splits of its own shards, which come first.
     before: f64,
-    /// Number of steps taken.
     steps: usize,
     /// Number of exchanges taken part in, and the end of the last one.
     taken: usize,

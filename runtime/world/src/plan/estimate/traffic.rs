@@ -5,7 +5,6 @@ use crate::plan::work::work;
 use crate::plan::{Block, Exchange, Factor, Hosts, Machine, Move, Place, VerifiedSchedule};
 use std::collections::BTreeMap;
 
-/// Traffic of a schedule.
 pub(super) struct Traffic {
     /// Bytes that each rank receives from other ranks.
     pub(super) bytes: Vec<u64>,

@@ -7,7 +7,7 @@ use gemm_perf::Calibration;
 /// Rate of a GPU in an arithmetic of tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Arithmetic of the rate.
+    /// Arithmetic to which the rate applies.
     pub arith: Arith,
     /// Tensor core instruction of the rate.
     pub mma: Instruction,
