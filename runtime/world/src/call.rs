@@ -110,9 +110,9 @@ impl<'a, E, O> ShardedCall<'a, E, O> {
 
 impl<'a, E> ShardedCall<'a, E> {
     /// Sets all epilogue operands of the kernel as a tuple, in the kernel's order. An array is the
-    /// part for this rank's share of C: `bias[n]` has an element for each of its columns,
-    /// `scale[m]` one for each of its rows, and `residual[m, n]` is a matrix of its extents.
-    /// Scalars are the same on all ranks.
+    /// part for this rank's share of C. So `bias[n]` has an element for each column of the share,
+    /// `scale[m]` one for each row, and `residual[m, n]` has its extents. Scalars are the same on
+    /// all ranks.
     pub fn operands<O: OperandsFor<E>>(self, operands: O) -> ShardedCall<'a, E, O> {
         let Self { what, rank, strategy, lies, .. } = self;
         ShardedCall { what, rank, given: operands, strategy, lies }

@@ -47,7 +47,7 @@ impl ProductPart<'_> {
 /// Kernels that compute the parts of a GEMM.
 pub(crate) trait Multiplies {
     /// Loads everything that a part will launch. Nothing may be compiled or loaded during
-    /// exchanges: an NCCL kernel that waits for another GPU of this process may block the load, and
+    /// exchanges. An NCCL kernel that waits for another GPU of this process may block the load, and
     /// with it that GPU's rank.
     fn ready(&mut self, part: &ProductPart<'_>) -> Result<()>;
 

@@ -179,7 +179,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
     }
 
     /// Loads everything that a part launches. Before the ranks have asked each other, only the
-    /// split kernels are known; the rest is loaded after all exchanges.
+    /// split kernels are known. The rest is loaded afterwards: after all exchanges, or beside
+    /// exchanges that allow it.
     pub(crate) fn ready(&self, part: &ProductPart<'_>) -> Result<()> {
         let programs = self.device.programs();
         let mut used = Vec::new();

@@ -185,10 +185,11 @@ impl<T, R> ShardedReduce<'_, T, R> {
     /// * [`WorldError::Unrun`](super::WorldError::Unrun) if the elements of a result are spread
     ///   over ranks, and the kernel has no `run`.
     /// * [`WorldError::CutRun`](super::WorldError::CutRun) if a rank's part ends within a run.
-    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for inputs with different
-    ///   distributions, for a kernel `over: segments`, for elements of an array that are not
-    ///   contiguous on a rank, and for [`extents`](Self::extents) that do not match the distributed
-    ///   matrix or its cuts.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for a kernel `over: segments`,
+    ///   for inputs with different distributions, or for array elements that are not contiguous on
+    ///   a rank.
+    /// * [`WorldError::Impossible`](super::WorldError::Impossible) for [`extents`](Self::extents)
+    ///   that do not match the distributed matrix or its cuts.
     /// * [`WorldError::RankLost`](super::WorldError::RankLost) if another rank fails.
     /// * The errors of [`ReduceKernel::launch`].
     pub fn launch<I, O>(self, inputs: I, mut results: O) -> Result<()>

@@ -116,7 +116,8 @@ impl World {
     }
 
     /// Creates one rank of a job, if a launcher has started this process, else returns `None`.
-    /// `device` creates the rank's device from its number on this host.
+    /// `device` creates the rank's device from its number on this host, or from its rank if the
+    /// launcher sets no such number.
     ///
     /// # Errors
     /// Returns the errors of [`World::from_env`]. If `device` fails, all ranks are told.

@@ -59,10 +59,11 @@ impl ShardedCall<'_> {
     /// * [`WorldError::Mismatch`] and [`WorldError::RankLost`], as for
     ///   [`launch`](ShardedCall::launch).
     /// * [`WorldError::Divided`] for a kernel whose partitions depend on the extents of C.
-    /// * [`WorldError::Impossible`] for other distributions of A and B, for partitions divided
-    ///   between ranks, for a table, for a [`strategy`](ShardedCall::strategy), and for a kernel
-    ///   that is not a plain `f32` GEMM: an epilogue needs complete sums, and tensor cores scale
-    ///   whole rows and columns.
+    /// * [`WorldError::Impossible`] for other distributions of A and B, or for partitions divided
+    ///   between ranks.
+    /// * [`WorldError::Impossible`] for a table, and for a [`strategy`](ShardedCall::strategy).
+    /// * [`WorldError::Impossible`] for a kernel that is not a plain `f32` GEMM. An epilogue needs
+    ///   complete sums, and tensor cores scale whole rows and columns.
     pub fn launch_by_terms(self, a: &Sharded, b: &Sharded, c: &mut Sharded) -> Result<()> {
         let (what, rank, said) = self.parts();
         for (name, of) in [("a", a), ("b", b), ("c", &*c)] {

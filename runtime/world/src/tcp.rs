@@ -2,12 +2,12 @@
 //! forwards all messages.
 //!
 //! **Rendezvous.** Rank 0 listens. Each other rank connects, sends a greeting with the facts to
-//! compare (`hello`), and waits. When all ranks are present, rank 0 compares their facts and
-//! answers all of them (`answer`): with the facts of every rank, or with one error (`fault`), which
-//! every rank then returns. `host` is rank 0's side (`listen`: its address), and `guest` the side
-//! of the others. Nobody waits beyond the limit. Strangers, and processes of an earlier job,
-//! disturb nobody. Rank 0 continues once it has welcomed all ranks. A rank that was heard, and then
-//! sees rank 0 gone, returns its loss. Neither waits for the limit.
+//! compare (`hello`), and waits. Once all ranks are present, rank 0 compares their facts and
+//! answers (`answer`). The answer contains the facts of every rank, or one error (`fault`) that
+//! every rank returns. `host` is rank 0's side (`listen`: its address), and `guest` the side of the
+//! others. Nobody waits beyond the limit. Strangers, and processes of an earlier job, disturb
+//! nobody. Rank 0 continues once it has welcomed all ranks. A rank that was heard, and then sees
+//! rank 0 gone, returns its loss. Neither waits for the limit.
 //!
 //! **Messages.** There is one connection between rank 0 and each other rank, with two threads at
 //! each end (`node`, `link`). One thread reads, and passes each message to the inbox or to the

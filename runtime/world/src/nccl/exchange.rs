@@ -54,8 +54,9 @@ impl Communicator {
     ///
     /// # Errors
     /// * [`NcclRefused`](crate::WorldError::NcclRefused) if a rank is out of range, an address is
-    ///   0, the bytes that this rank sends to itself do not match those it receives from itself, or
-    ///   an earlier activity is not settled.
+    ///   0, or an earlier activity is not settled.
+    /// * [`NcclRefused`](crate::WorldError::NcclRefused) if the bytes that this rank sends to
+    ///   itself do not match those it receives from itself.
     /// * [`Nccl`](crate::WorldError::Nccl) if NCCL fails. The communicator can then only be
     ///   aborted.
     ///

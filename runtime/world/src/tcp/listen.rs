@@ -10,9 +10,9 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// Listens at the rendezvous address.
 ///
-/// An IP address of this host is used alone. For a host name, or an address of a device in front of
-/// this host, it listens on all interfaces: a host's own name often resolves to an address that
-/// others cannot reach.
+/// If the address is `localhost` or an IP address of this host, it listens there alone. For any
+/// other host name, or an address of a device in front of this host, it listens on all interfaces.
+/// A host's own name often resolves to an address that others cannot reach.
 ///
 /// # Errors
 /// [`WorldError::Rendezvous`] if the port is not available by the deadline.

@@ -1,5 +1,5 @@
-//! Adversarial execution of a schedule on integers: data that is not waited for arrives as late as
-//! possible, overwritten data is lost as early as possible, and ranks take their steps in any
+//! Adversarial execution of a schedule on integers. Data that is not waited for arrives as late as
+//! possible, and overwritten data is lost as early as possible. Ranks take their steps in any
 //! order.
 
 use crate::plan::*;
