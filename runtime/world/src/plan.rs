@@ -1,5 +1,6 @@
-//! Matrices on many devices: who has which part, and who sends what to whom before which product. All of it is data, made and
-//! checked without a device, for two ranks or for five hundred.
+//! Plans for GEMMs on many devices: the distribution of matrices, the exchanges between ranks, and
+//! the order of exchanges and multiplications. All of it is plain data. It is created and verified
+//! without a device, for two ranks as for five hundred.
 //!
 //! ```text
 //! Distribution of A, B, C ─┐
@@ -7,13 +8,14 @@
 //! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a Machine
 //! ```
 //!
-//! Only data moves between ranks, and each element of C is computed once, with all of its terms, by the rank that keeps it: a
-//! sharded product has the bits of the product of one device, however many ranks there are.
+//! Only matrix data moves between ranks. Each element of C is computed once, over all of K, by the
+//! rank that keeps it. So a sharded GEMM has the bits of the GEMM on one device, for any number of
+//! ranks.
 //!
 //! ```
 //! use gemm_world::plan::{Distribution, Distributions, Machine, Schedule};
 //!
-//! // A is dealt out by rows, B and C by columns: each rank needs all of A.
+//! // A is distributed by rows, B and C by columns: each rank needs all of A.
 //! let n = 16384;
 //! let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
 //! let chosen = Schedule::cheapest(distributions, 4, &Machine::h200_copy_engines(), None)?;

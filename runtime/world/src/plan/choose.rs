@@ -1,4 +1,4 @@
-//! Which way is the fastest.
+//! Choice of the fastest strategy.
 
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Distributions, Schedule, Size};
@@ -6,35 +6,39 @@ use super::{Factor, Machine, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The most parts that are tried: beyond that, what each exchange costs by itself is more than what it hides.
+/// Maximum number of parts tried. Beyond it, the cost of each exchange exceeds the time that it
+/// hides.
 const MOST_PARTS: usize = 32;
 
-/// A schedule that was chosen, and what else was tried. It prints as a table.
+/// Chosen schedule, with all candidates. It prints as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScheduleChoice {
-    /// The fastest schedule of those that need no more memory than there is.
+    /// Fastest schedule among those that fit in memory.
     pub schedule: VerifiedSchedule,
-    /// Which way that is.
+    /// Strategy of the chosen schedule.
     pub strategy: Strategy,
-    /// What it costs.
+    /// Predicted cost of the schedule.
     pub estimate: Estimate,
-    /// All that were tried, with what they cost; this one too.
+    /// All candidate strategies with their predicted costs, including the chosen one.
     pub tried: Vec<(Strategy, Estimate)>,
-    /// How much memory there was, if that was said.
+    /// Limit in bytes on the memory of each rank beside its shards, if there was one.
     pub limit: Option<u64>,
-    /// For which machine it was chosen.
+    /// Machine for which the schedule was chosen.
     pub machine: Machine,
 }
 
 impl Schedule {
-    /// The fastest schedule on a machine, by [`VerifiedSchedule::estimate`], of those that need at most so many bytes beside the
-    /// shards of any rank. Of those that are equally fast it is the one that needs least.
+    /// Returns the fastest schedule on a machine, by [`VerifiedSchedule::estimate`], among those
+    /// that need at most `limit` bytes beside any rank's shards. Of equally fast schedules it
+    /// returns the one that needs the least memory.
     ///
-    /// Tried are all of [`Strategy`], gathering in 1, 2, 4 and so on parts, and in as many as there are other ranks, twice as many and
-    /// so on: up to 32 parts, as long as each has as many rows or columns as a tile.
+    /// Candidates are all kinds of [`Strategy`]. Gathering is tried in 1, 2, 4, … parts, and in 1,
+    /// 2, 4, … times the number of other ranks, up to 32 parts. Each part has at least as many rows
+    /// or columns as a tile.
     ///
     /// # Errors
-    /// Those of [`Schedule::new`], and [`ScheduleFault::Memory`] where all of them need more.
+    /// Returns the errors of [`Schedule::new`], and [`ScheduleFault::Memory`] if all candidates
+    /// need more memory.
     ///
     /// ```
     /// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, ScheduleFault, Strategy};
@@ -60,7 +64,7 @@ impl Schedule {
             |number: usize| std::iter::successors(Some(number), |parts| parts.checked_mul(2));
         let numbers =
             |number| doubled(number).take_while(|parts| worthwhile(&first, machine, *parts));
-        // Where nothing is exchanged they are all the same.
+        // Without exchanges all strategies are equal.
         let parts: BTreeSet<usize> = match first.exchanges.is_empty() {
             true => BTreeSet::new(),
             false => numbers(1).chain(numbers(ranks.saturating_sub(1).max(1))).collect(),
@@ -100,7 +104,8 @@ impl Schedule {
     }
 }
 
-/// Whether parts have as many rows of C, or as many columns, as a tile, on the rank that has most.
+/// Returns true if the parts of the rank with the largest share of C have at least as many rows, or
+/// columns, as a tile.
 fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) -> bool {
     let factor = sequential.exchanges.last().map_or(Factor::A, |exchange| exchange.factor);
     let most = sequential.shards().c.iter().map(|shard| factor.outer(shard).len()).max();

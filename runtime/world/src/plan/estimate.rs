@@ -1,4 +1,4 @@
-//! What a schedule costs: bytes, memory and time.
+//! Predicted cost of a schedule: bytes, memory and time.
 
 mod time;
 mod traffic;
@@ -7,22 +7,32 @@ use super::{Machine, StagingBuffer, VerifiedSchedule};
 use gemm_dsl::spec::GemmTypes;
 use std::fmt;
 
-/// Bytes of an element: schedules are of matrices of `f32`.
+/// Bytes of an element: schedules are for `f32` matrices.
 pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 
-/// What a schedule costs on a [`Machine`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
-/// measured on four H200 at 8192 and above.
+/// Predicted cost of a schedule on a [`Machine`]. Bytes and memory are exact. Times come from a
+/// model that is within 10 % of measurements on four H200 at n = 8192 and above.
 ///
-/// Each rank has a time line for products and one for exchanges. An exchange begins when all that take part in it are at it and
-/// have done those before, and takes as long as its slowest rank; a rank takes as long as what it gets or what it sends,
-/// whichever is more, and a host as well. A product begins behind the one before it and behind the waits before it, and is
-/// slower while its rank is in an exchange.
+/// Each rank has one timeline for multiplications and one for exchanges:
 ///
-/// What the model does not know: kernels that split K, for products of less than a wave of the smallest tiles; what a product
-/// reads and writes beside planes, which matters where it has few terms; products whose last wave runs beside the first one of the next;
-/// clocks that fall under load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of a
-/// tile; links that are not equally fast between all GPUs of a host; networks with less between some hosts than into each; and
-/// how long ranks take to come to the first step. Nothing of several hosts was measured.
+/// * An exchange begins once all its ranks have reached it and finished the earlier ones. It takes
+///   as long as its slowest rank or host. That time follows from the larger of the received and the
+///   sent bytes.
+/// * A multiplication begins after the previous one and after the preceding waits. It runs slower
+///   while its rank is in an exchange.
+///
+/// The model ignores:
+///
+/// * kernels with split-K, for GEMMs of less than a wave of the smallest tiles;
+/// * memory traffic of a GEMM beside splits, which matters for small K;
+/// * overlap of a GEMM's last wave with the next one's first;
+/// * clocks that fall under load;
+/// * NCCL kernels that wait for SMs held by a GEMM, for up to the time of a tile;
+/// * links of unequal speed between the GPUs of a host;
+/// * networks with less bandwidth between some hosts than into each;
+/// * the time until all ranks reach the first step.
+///
+/// Nothing was measured on several hosts.
 ///
 /// ```
 /// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, Strategy};
@@ -43,28 +53,32 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Bytes that come to each rank from others.
+    /// Bytes that each rank receives from other ranks.
     pub bytes: Vec<u64>,
-    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and those of blocks that the machine
-    /// [packs](Machine::staging). Memory that a kernel takes is not in it: planes, and sums of parts of K.
+    /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and
+    /// copies of blocks that the machine [packs](Machine::staging). Memory of kernels, such as
+    /// splits and split-K partial sums, is not included.
     pub memory: Vec<u64>,
-    /// Seconds of what each rank keeps of the product, in one launch, on the slowest rank.
+    /// Seconds to compute a rank's share of C in one launch with all data present, on the slowest
+    /// rank.
     pub local: f64,
-    /// Seconds of the products of the schedule, with nothing beside them, on the slowest rank.
+    /// Seconds of the schedule's multiplications without exchanges beside them, on the slowest
+    /// rank.
     pub products: f64,
     /// Seconds of the exchanges alone.
     pub exchanges: f64,
-    /// Seconds of all.
+    /// Seconds of the whole schedule.
     pub time: f64,
 }
 
 impl Estimate {
-    /// Seconds in which exchanges hold up products, or slow them down.
+    /// Returns the seconds that exchanges add to the multiplications by delaying or slowing them.
     pub fn exposed(&self) -> f64 {
         (self.time - self.products).max(0.0)
     }
 
-    /// The share of the speed that a rank has on what it keeps, where everything it needs is there: 1 where it does nothing.
+    /// Returns the ratio of `local` to `time`: the achieved share of the speed with all data
+    /// present. 1 if nothing is computed.
     pub fn efficiency(&self) -> f64 {
         match self.time > 0.0 {
             true => self.local / self.time,
@@ -72,7 +86,7 @@ impl Estimate {
         }
     }
 
-    /// The most memory that a rank needs beside its shards.
+    /// Returns the largest of all ranks' [`memory`](Self::memory) in bytes.
     pub fn most_memory(&self) -> u64 {
         self.memory.iter().copied().max().unwrap_or(0)
     }
@@ -96,14 +110,14 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// A number of bytes, for people.
+/// Number of bytes, printed with a decimal prefix.
 pub(super) struct Bytes(pub(super) u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut number, mut unit) = (self.0 as f64, "B");
         for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
-            // What would print as 1000.0.
+            // Larger numbers would print as 1000.0.
             if number < 999.95 {
                 break;
             }
@@ -116,7 +130,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A time, for people.
+/// Time in seconds, printed with a prefix.
 pub(super) struct Seconds(pub(super) f64);
 
 impl fmt::Display for Seconds {
@@ -131,7 +145,7 @@ impl fmt::Display for Seconds {
 }
 
 impl VerifiedSchedule {
-    /// What it costs.
+    /// Predicts the cost of the schedule on a machine.
     pub fn estimate(&self, machine: &Machine) -> Estimate {
         let traffic = traffic::traffic(self, machine);
         let bytes_of = |(staging, staged): (&Vec<StagingBuffer>, &u64)| {

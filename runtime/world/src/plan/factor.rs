@@ -1,24 +1,24 @@
-//! The matrices that are multiplied, and what of their blocks becomes rows and columns of C.
+//! Factors A and B of a GEMM, and the axes of their blocks.
 
 use super::Block;
 use gemm_dsl::spec;
 use std::fmt;
 use std::ops::Range;
 
-/// A matrix that is multiplied.
+/// Factor of a GEMM: A or B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor {
-    /// The left one.
+    /// Left factor, M x K.
     A,
-    /// The right one.
+    /// Right factor, K x N.
     B,
 }
 
 impl Factor {
-    /// Both of them, in order.
+    /// Both factors; index 0 is A and index 1 is B.
     pub const ALL: [Self; 2] = [Self::A, Self::B];
 
-    /// What of a block becomes rows or columns of C.
+    /// Range of a block along M, for A, or along N, for B.
     pub(super) fn outer(self, block: &Block) -> &Range<usize> {
         match self {
             Self::A => &block.rows,
@@ -26,7 +26,7 @@ impl Factor {
         }
     }
 
-    /// The terms of a block.
+    /// Range of a block along K.
     pub(super) fn terms(self, block: &Block) -> &Range<usize> {
         match self {
             Self::A => &block.cols,
@@ -34,7 +34,7 @@ impl Factor {
         }
     }
 
-    /// The block of these rows or columns of C, and these terms.
+    /// Creates a block from its range along M or N and its range along K.
     pub(super) fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block {
         match self {
             Self::A => Block::new(outer, terms),
@@ -44,7 +44,7 @@ impl Factor {
 }
 
 impl Factor {
-    /// Whether the transpose of it is stored, as a kernel's `layout` says.
+    /// Returns true if a kernel's `layout` stores the factor as its transpose.
     pub fn is_transposed(self, distribution: spec::GemmLayout) -> bool {
         match self {
             Self::A => distribution.transposes_a(),

@@ -1,7 +1,7 @@
-//! The binding of NCCL over a library that stands for it, without a GPU and without NCCL. Where there is no `rustc` that
-//! could make that library, its tests are ignored.
+//! NCCL binding over a fake library, without a GPU or NCCL. The tests are ignored without a `rustc`
+//! to compile the library.
 
-// What the library is made of; here only for the formatter.
+// Source of the library, included only for the formatter.
 #[cfg(any())]
 #[path = "fake/lib.rs"]
 mod fake;

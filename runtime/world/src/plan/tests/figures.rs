@@ -1,4 +1,4 @@
-//! Estimates against what was measured on 4 H200, and against a table that was computed otherwise.
+//! Estimates against measurements on 4 H200, and against an independently computed table.
 
 use super::{by_columns, by_patches};
 use crate::plan::*;
@@ -30,7 +30,7 @@ fn all_gathers_are_as_fast_as_was_measured() {
         let bytes = (3 * mib) << 20;
         within(bytes as f64 / Machine::h200_nccl().link.time(bytes), rate, 0.05, "an all-gather");
     }
-    // Those of the products.
+    // Gathers of the measured GEMMs.
     for (n, milliseconds) in SIZES.into_iter().zip([0.68, 2.50, 9.5]) {
         let schedule = Schedule::new(by_columns(n), 4, Strategy::Sequential).unwrap();
         let exchanges = schedule.estimate(&Machine::h200_nccl()).exchanges;
@@ -50,7 +50,7 @@ fn one_after_the_other_is_as_fast_as_was_measured() {
     }
 }
 
-/// Beside products NCCL hides nothing: it is as if one were after the other, or worse.
+/// NCCL hides nothing beside GEMMs: the total is at least the sum of both times.
 #[test]
 fn beside_nccl_products_are_as_slow_as_was_measured() {
     for (n, measured) in SIZES.into_iter().zip([0.90, 0.94, 0.95]) {
@@ -62,7 +62,7 @@ fn beside_nccl_products_are_as_slow_as_was_measured() {
             "own rows first, NCCL",
         );
     }
-    // In 4, 8 and 16 chunks of all rows, of which a quarter is own ones.
+    // In 4, 8 and 16 chunks of all rows, a quarter of them the rank's own.
     for (n, [least, most]) in SIZES.into_iter().zip([[0.75, 0.83], [0.90, 0.94], [0.93, 0.95]]) {
         for parts in [3, 6, 12] {
             let predicted = efficiency(&Machine::h200_nccl(), n, Strategy::Gather { parts });
@@ -89,7 +89,8 @@ fn beside_copy_engines_products_are_as_fast_as_was_measured() {
     }
 }
 
-/// The machine of the table: nothing but rates. 54 TFLOP/s or 160, 370 GB/s into a GPU, 46 for each GPU of a host into the host.
+/// Machine of the table, with rates only: 54 or 160 TFLOP/s, 370 GB/s into a GPU, and 46 GB/s into
+/// a host for each of its GPUs.
 fn ideal(teraflops: f64) -> Machine {
     let gpu = Gpu {
         flops: teraflops * 1e12,
@@ -110,7 +111,7 @@ fn ideal(teraflops: f64) -> Machine {
     }
 }
 
-/// Time of exchanges as percent of that of products.
+/// Time of the exchanges as a percentage of the time of the GEMM.
 fn share(teraflops: f64, distributions: Distributions, ranks: usize) -> f64 {
     let estimate = Schedule::new(distributions, ranks, Strategy::Sequential)
         .unwrap()
@@ -118,7 +119,8 @@ fn share(teraflops: f64, distributions: Distributions, ranks: usize) -> f64 {
     100.0 * estimate.exchanges / estimate.local
 }
 
-/// Communication as percent of computing, in one dimension and in two: hosts of 8 GPUs, which are patches of the grid.
+/// Communication as a percentage of computation, for 1-D and 2-D distributions. Hosts have 8 GPUs
+/// and are patches of the grid.
 #[test]
 fn communication_is_the_share_of_computing_that_was_worked_out() {
     const N: usize = 8192;
@@ -148,7 +150,7 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
         };
         for (distributions, percent) in [(by_columns(n), one), (by_patches(n, grid, patch), two)] {
             let share = share(teraflops, distributions, ranks);
-            // Rounded to one percent.
+            // The table is rounded to one percent.
             assert!(
                 (share - percent).abs() <= 1.0,
                 "{teraflops}, {ranks} at {n}: {share:.1} and not {percent}"
@@ -157,7 +159,7 @@ fn communication_is_the_share_of_computing_that_was_worked_out() {
     }
 }
 
-/// Where everybody sends to everybody, a host gets what its ranks need once for each of them.
+/// Without collectives, a host receives the same data once for each of its ranks.
 #[test]
 fn what_comes_to_a_host_once_is_counted_once() {
     let ideal = ideal(54.0);
@@ -173,7 +175,8 @@ fn what_comes_to_a_host_once_is_counted_once() {
     within(of(each), 8.0 * all, 1e-9, "for each");
 }
 
-/// Half as many bytes beside a network in patches as row after row: 2 x 4 blocks of a host have fewer neighbours than 1 x 8.
+/// Patches halve the bytes per host on the network: a 2 x 4 patch has fewer neighbours than a 1 x 8
+/// row.
 #[test]
 fn patches_need_less_of_other_hosts() {
     let of = |patch| share(54.0, by_patches(1 << 17, [16, 32], patch), 512);
@@ -181,7 +184,7 @@ fn patches_need_less_of_other_hosts() {
     assert_eq!(of([1, 1]), of([1, 8]));
 }
 
-/// Five times a shard where A rotates, two of them slots; where it is gathered, all of A.
+/// Rotation holds two shards of A beside the rank's own shards; gathering holds all of A.
 #[test]
 fn rotating_needs_two_shards_of_memory() {
     let n = 131_072;
@@ -194,7 +197,7 @@ fn rotating_needs_two_shards_of_memory() {
     assert_eq!(of(Strategy::Sequential), [4 * shard; 4]);
 }
 
-/// What the chosen schedule says of itself, in words that a user reads.
+/// Printed table of the candidates.
 #[test]
 fn what_was_tried_prints() {
     let machine = Machine::h200_copy_engines();

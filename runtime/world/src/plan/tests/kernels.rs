@@ -1,11 +1,12 @@
-//! Machines for what a kernel computes, and for how its matrices are stored.
+//! Machines adapted to a kernel's arithmetic and to the layout of its matrices.
 
 use crate::plan::*;
 use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
 
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
-/// A product of m, n and k takes m·n·k seconds, a byte over a link one, and none is lost beside it.
+/// Machine on which a GEMM takes m·n·k seconds and a byte over a link one second. Exchanges do not
+/// slow GEMMs.
 fn slow(splits: Splits) -> Machine {
     let of_h200 = Machine::h200_host();
     let gpu = Gpu {
@@ -39,7 +40,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
             }
         }
     }
-    // What no rate is of is as fast as `f32`, which is as it was.
+    // An arithmetic without a rate keeps the `f32` rate.
     let gpu = Machine::h200_nccl().gpu;
     let spec = |line: &str| line.parse::<SgemmSpec>().unwrap();
     let of = |line: &str| gpu.computing(&spec(line)).product([4096; 3]);
@@ -49,7 +50,7 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
     assert_eq!(none.computing(&tf32).product([4096; 3]), gpu.product([4096; 3]));
 }
 
-/// Faster products leave less to hide exchanges behind.
+/// Faster GEMMs leave less time to hide exchanges.
 #[test]
 fn what_is_chosen_depends_on_the_arithmetic() {
     let n = 8192;
@@ -70,7 +71,8 @@ fn what_is_chosen_depends_on_the_arithmetic() {
     assert!(three.efficiency() < six.efficiency() && six.efficiency() < plain.efficiency());
 }
 
-/// Splits of what a rank has itself are made once before all else, those of what comes for each product; or all of them for each.
+/// With `once`, a rank's own shards are split once before everything else, and received parts for
+/// each GEMM. Otherwise everything is split for each GEMM.
 #[test]
 fn splits_are_computed_once_or_for_each_product() {
     let distributions = Distributions {
@@ -81,17 +83,18 @@ fn splits_are_computed_once_or_for_each_product() {
     let schedule = Schedule::new(distributions, 2, Strategy::Gather { parts: 1 }).unwrap();
     let of = |splits| schedule.estimate(&slow(splits));
     let none = of(Splits::default());
-    // Own rows take 2·5·3 s, and what comes is 24 bytes.
+    // Own rows take 2·5·3 s, and 24 bytes are received.
     assert_eq!((none.products, none.time, none.exchanges), (60.0, 60.0, 24.0));
     let each = of(Splits { bytes: 2.0, once: false });
-    // Two products with 6 numbers of A and all 15 of B.
+    // Two GEMMs, each with 6 elements of A and all 15 of B.
     assert_eq!((each.products, each.time), (60.0 + 4.0 * (6.0 + 15.0), 144.0));
     let once = of(Splits { bytes: 2.0, once: true });
     assert_eq!((once.products, once.time), (60.0 + 2.0 * (6.0 + 15.0) + 2.0 * 6.0, 114.0));
     assert_eq!(once.local, 60.0 + 2.0 * (12.0 + 15.0));
 }
 
-/// Whoever sends rows that lie apart, or has room for rows between others, has as much memory more, and copies it.
+/// Senders of padded rows, and receivers into padded rows, need additional memory and time for
+/// copies.
 #[test]
 fn blocks_whose_rows_lie_apart_are_staged() {
     let staged = |distributions: &Distributions, ranks, strategy, lies| {
@@ -105,16 +108,17 @@ fn blocks_whose_rows_lie_apart_are_staged() {
         (memory, with.exchanges - without.exchanges)
     };
     let of = |text: &str| text.parse::<Distribution>().unwrap();
-    // Rows of B, of which each needs its columns: who sends packs 2x3 or 4x5 of 8 columns, and who gets them has whole rows.
+    // B is distributed by rows, and each rank needs its columns. Senders pack 2x3 or 4x5 of 8
+    // columns; receivers store whole rows.
     let distributions =
         Distributions { a: of("2x6 whole"), b: of("6x8 rows[2,4]"), c: of("2x8 cols[5,3]") };
     let rows = staged(&distributions, 2, Strategy::Sequential, Lies::Nn);
     assert_eq!(rows, (vec![4 * 2 * 3, 4 * 4 * 5], 2.0 * 80.0));
-    // Of its transpose they are whole rows of who sends, which go between others.
+    // With B transposed, senders have whole rows, and receivers unpack them.
     let columns = staged(&distributions, 2, Strategy::Sequential, Lies::Nt);
     assert_eq!(columns, (vec![4 * 4 * 5, 4 * 2 * 3], 2.0 * 80.0));
     assert_eq!(staged(&distributions, 2, Strategy::Sequential, Lies::Tn), rows);
-    // Columns of A go between others, and rows of it do not.
+    // Columns of A are unpacked, and rows of A are not.
     let distributions =
         Distributions { a: of("4x6 cols[2,4]"), b: of("6x2 whole"), c: of("4x2 rows[4,0]") };
     let columns = staged(&distributions, 2, Strategy::Sequential, Lies::Nn);
@@ -124,14 +128,14 @@ fn blocks_whose_rows_lie_apart_are_staged() {
     for strategy in [Strategy::Sequential, Strategy::Gather { parts: 2 }, Strategy::Rotate] {
         assert_eq!(staged(&distributions, 3, strategy, Lies::Nn), (vec![0; 3], 0.0), "{strategy}");
     }
-    // Of the transpose, whole shards into slots of their own.
+    // With A transposed, whole shards arrive in slots of their own.
     assert_eq!(staged(&distributions, 3, Strategy::Rotate, Lies::Tn), (vec![0; 3], 0.0));
-    // Gathered, 3 rows of two others each, of 9.
+    // Gathered: 3 rows from each of two other ranks, of 9.
     let gathered = staged(&distributions, 3, Strategy::Sequential, Lies::Tn);
     assert_eq!(gathered, (vec![4 * 2 * 3 * 4; 3], 2.0 * 96.0));
 }
 
-/// A limit of memory is one of what is staged too.
+/// A memory limit includes packed copies.
 #[test]
 fn what_is_staged_has_to_fit() {
     let n = 64;
