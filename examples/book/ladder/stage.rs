@@ -3,7 +3,7 @@
 use gemm_bench::cli::Failure;
 use gemm_runtime::Error;
 
-/// Number of timed launches of a stage on a GPU.
+/// Number of timed rounds of a stage on a GPU. A round may launch a short kernel several times.
 pub const ROUNDS: usize = 20;
 
 pub enum StageOutcome<T> {

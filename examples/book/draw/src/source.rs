@@ -31,6 +31,7 @@ pub struct Word {
 /// Simulated cost of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LineCost {
+    /// Instructions counted per warp, not per thread.
     pub instructions: u64,
     pub fma: u64,
     pub wavefronts: u64,
