@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Compares the stages of two builds of the program `ladder`, such as those before and after a change,
-# on one GPU: the two run in turn, several times, on the same operands.
+# Compares the stages of two builds of the program `ladder`, such as before and after a change, on one
+# GPU: the two run in turn, several times, on the same operands.
 #
 #   compare_ladders.sh OLD NEW [--rounds 5] [--sizes 512,1024,2048,4096,8192]
 #                      [--lengths 2^20,2^28] [--device cuda] [--least 0.99] [--raw FILE]
 #
-# OLD and NEW are the binaries. A row is a stage at a size. It has the speed of both (the median over
-# the rounds; GFLOP/s of a GEMM, GB/s of a reduction), the median, minimum and maximum of new over
+# OLD and NEW are the binaries. A row is a stage at a size. It has the speed of both (GFLOP/s of a
+# GEMM, GB/s of a reduction; medians over the rounds), the median, minimum and maximum of new over
 # old, and the median of new over old by the ratios to cuBLAS, which clock drift does not affect. On
 # the simulator, which has no times, a row compares the counters.
 #
-# --sizes "" or --lengths "" leave a ladder out. --raw keeps all JSON lines, each after its round and
+# --sizes "" or --lengths "" leave a ladder out. --raw keeps all JSON lines, after their round and
 # side (old, new). The exit code is 1 if a stage is slower than --least, has other counters, is
 # wrong, or is missing in NEW, and 2 if a ladder could not run.
 set -euo pipefail

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Measures the cost of a macro's kernel for the crate that contains it: bytes of the binary, time of a
-# debug build, and time until its first launch is done. For each checkout it creates crates that
+# Measures the cost of a macro's kernel for the crate that contains it: bytes of the binary, time of
+# a debug build, and time until its first launch is done. For each checkout it creates crates that
 # depend on its gemm-runtime as a user's crate would:
 #
 #   macro_cost.sh CHECKOUT... [--kernels 100] [--repeats 5] [--dir DIR]
 #
-# hundred   a library of N different kernels (--kernels), and `one` with a single kernel. Measured are
-#           `cargo check` of either in the dev profile after a change, which compiles only the crate
-#           itself and runs the macro as a debug build, and the bytes of a stripped release binary
-#           that keeps all kernels.
+# hundred   a library of N different kernels (--kernels), and `one` with a single kernel. Measured
+#           are `cargo check` of either in the dev profile after a change, which compiles only the
+#           crate itself and runs the macro as a debug build, and the bytes of a stripped release
+#           binary that keeps all kernels.
 # first     a program that launches a reduction and a GEMM twice each and prints microseconds. The
 #           first launch compiles, or reads the disk cache; the second does neither. It runs as two
-#           processes: cold with an empty cache directory, then warm with a filled one. Without a GPU
-#           both run on the simulator, which caches nothing.
+#           processes: cold with an empty cache directory, then warm with a filled one. Without a
+#           GPU both run on the simulator, which caches nothing.
 #
 # A figure is the median of the repeats. With --dir the crates and binaries stay in DIR/1, DIR/2, …;
 # the program `first` runs anywhere. A checkout needs its Cargo.lock; only the packages named there
