@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the stages of two builds of the program `ladder`, such as before and after a change, on one
-# GPU: the two run in turn, several times, on the same operands.
+# Compares the stages of two builds of the program `ladder`, such as before and after a change, on
+# one GPU: the two run in turn, several times, on the same operands.
 #
 #   compare_ladders.sh OLD NEW [--rounds 5] [--sizes 512,1024,2048,4096,8192]
 #                      [--lengths 2^20,2^28] [--device cuda] [--least 0.99] [--raw FILE]
