@@ -120,7 +120,9 @@ fn compilation(device: &Device) -> Result<f64, Error> {
 }
 
 /// Returns the number of rules in the shipped `sm_90` table of single GEMMs, and the time of a
-/// choice in microseconds: the median over many problems, and that of the slowest one.
+/// choice.
+///
+/// The time is in microseconds: the median over many problems, and that of the slowest one.
 fn choice() -> Result<(usize, [f64; 2]), Failure> {
     let [single, _] = sgemm_tables(Some(Arch::sm(90)), Accuracy::Ieee);
     let table: KernelTable<SgemmSpec> = single.text().parse().map_err(Error::from)?;
@@ -190,8 +192,8 @@ fn launches(device: &Device) -> Result<Launches, Error> {
     let bare = host_time(device, || {
         let mut arguments: [*mut c_void; 3] =
             [(&raw mut from).cast(), (&raw mut to).cast(), (&raw mut length).cast()];
-        // SAFETY: the arguments are the kernel's parameters: the address of as many elements as the
-        // third, a 64-bit number, says, and the address of one element. All outlive the launch.
+        // SAFETY: the arguments are the kernel's parameters: the address of the elements, the
+        // address of one element, and the number of elements as 64 bits. All outlive the launch.
         let launched = unsafe {
             let (grid, block) = ((1, 1, 1), (THREADS, 1, 1));
             let stream = gpu.stream.cu_stream();

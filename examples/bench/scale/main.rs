@@ -15,8 +15,8 @@
 //! bit for bit. The baseline of a sum is one device with all elements, whose result each rank must
 //! equal. The exit code is 1 if a result is wrong.
 //!
-//! The hidden share is reported for GEMMs. A complete gather of A before the GEMM costs extra time;
-//! the hidden share is the part of it that overlapping the gather with the GEMM saves.
+//! The hidden share is reported for GEMMs. A complete gather of A before the GEMM costs extra time.
+//! The hidden share is the part of that cost that overlapping saves.
 
 mod measure;
 

@@ -120,8 +120,8 @@ fn together(sharing: f64, cycles: &[f64]) -> f64 {
 
 /// Predicts the time of a launch.
 ///
-/// `None` if no block fits on an SM, if there are no blocks or no SMs, or if a number of the load
-/// is negative, infinite or NaN.
+/// `None` if no block fits on an SM, if there are no blocks or no SMs, or if the load has a
+/// negative, infinite or NaN value.
 pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> {
     let block = Block {
         threads: launch.threads,

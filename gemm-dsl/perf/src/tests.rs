@@ -27,10 +27,9 @@ const WORST: f64 = 0.30;
 
 /// Required rank correlation within each set of the tuner's specs, slightly below the measured one.
 ///
-/// [`RANK`] is reached for widely spread times, over stages and samples together. The sample of
-/// `large` lies within 30 % of its best spec but for a few, and the best specs of its search within
-/// 8 %. With a median error of 4 %, the model hardly ranks the former, and does not rank the
-/// latter.
+/// [`RANK`] is reached for widely spread times, over stages and samples together. Almost all of the
+/// sample of `large` is within 30 % of its best spec. The best specs of its search are within 8 %.
+/// With a median error of 4 %, the model hardly ranks the former, and does not rank the latter.
 const RANKS: [(&str, f64); 4] =
     [("large", 0.0), ("small", 0.85), ("large_sample", 0.3), ("small_sample", 0.93)];
 

@@ -5,8 +5,10 @@ use gemm_dsl::spec::GemmLayout;
 use gemm_oracle::product::Size;
 use serde::Serialize;
 
-/// Assumed limits of a GPU like the H200: floating-point operations a second, bytes a second from
-/// memory and from the L2 cache, and microseconds of launch overhead.
+/// Assumed limits of a GPU like the H200.
+///
+/// In order: floating-point operations a second, bytes a second from memory and from the L2 cache,
+/// and microseconds of launch overhead.
 const FLOPS: f64 = 54e12;
 const MEMORY: f64 = 4.5e12;
 const CACHE: f64 = 12e12;
@@ -129,8 +131,8 @@ pub struct GridMean {
     pub cublas_of_roof: Option<f64>,
 }
 
-/// Returns the means over all GEMMs, over those with M or N at most 64, over the others, and over
-/// each layout if there are several.
+/// Returns the means over all GEMMs, over M or N up to 64, over the others, and over each of
+/// several layouts.
 pub fn means(rows: &[GridRow]) -> Vec<GridMean> {
     let layouts =
         GemmLayout::ALL.iter().filter(|layout| with_layout(rows, layout).next().is_some());

@@ -50,7 +50,7 @@ pub struct LadderOptions {
     /// Array to reduce, or the two matrices to multiply, as float32 .npy files
     #[arg(long, num_args = 1..=2, value_name = "NPY")]
     pub input: Vec<PathBuf>,
-    /// Print one JSON object a line instead of tables; null marks a value that does not apply, and
+    /// Print one JSON object a line instead of tables. null marks a value that does not apply;
     /// numbers that JSON lacks are "inf", "-inf" and "nan"
     #[arg(long, conflicts_with = "source")]
     pub json: bool,

@@ -8,15 +8,15 @@ use plotters::element::{Rectangle, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, IntoFont, RGBColor, TextStyle};
 
-/// Several heat maps of ratios beside each other. 1 is white, more is blue, less is red; the colour
-/// is full at a factor of 2.
+/// Several heat maps of ratios, side by side. 1 is white, more is blue, less is red. The colour is
+/// full at a factor of 2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heat {
     pub title: String,
     /// Labels of the rows and of the columns.
     pub labels: [String; 2],
     pub panels: Vec<Panel>,
-    /// Number of maps beside each other.
+    /// Number of maps side by side.
     pub across: usize,
 }
 

@@ -46,7 +46,8 @@ pub(super) fn line(extent: usize, [first, second]: [usize; 2]) -> ExtentSamples 
 
 /// Samples rows or columns: whole tiles and the remainder.
 ///
-/// If the launch is the only one, all blocks with whole tiles count alike, and one stands for all.
+/// If the launch is the only one, all blocks with whole tiles have equal counts, and one represents
+/// all.
 fn along_tiles(extent: usize, tile: usize, alone: bool) -> ExtentSamples {
     let whole = tile * LINE.div_ceil(tile);
     let left = extent % whole;
@@ -118,7 +119,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
     for other in &mut all {
         other.launch.reads.once = 32.0 * other.launch.work.sectors;
     }
-    // The counters are in units of 16-bit operations.
+    // The counters do not depend on the format, and the rates are those of 16-bit formats.
     let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
     for other in &mut all {
         let work = &mut other.launch.work;

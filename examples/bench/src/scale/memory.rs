@@ -16,8 +16,8 @@ pub struct Need {
 
 const ELEMENT: u128 = 4;
 
-/// Returns the demand of a GEMM: shards of A, B and C, a second C, a full A, and room for the
-/// gathered parts of A.
+/// Returns the demand of a GEMM. It has shards of A, B and C, a second C, a full A, and room for
+/// the gathered parts of A.
 pub fn product(n: usize, ranks: usize, is_weak: bool) -> Need {
     let (n, p) = (n as u128, ranks.max(1) as u128);
     let cols = if is_weak { n } else { n.div_ceil(p) };

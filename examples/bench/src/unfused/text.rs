@@ -18,8 +18,8 @@ __device__ __forceinline__ float gelu_tanh(float x) {
 
 /// Returns a kernel that applies the epilogue in one pass, in vectors of `width` elements.
 ///
-/// Its parameters are C, the separate results of cuBLAS if there are any, the operands in their
-/// order, the number of vectors, and m, n and k of each GEMM.
+/// Its parameters are C, any separate results of cuBLAS, the operands in order, the number of
+/// vectors, and m, n and k of each GEMM.
 pub(super) fn source(
     name: &str,
     closure: &Closure,

@@ -42,8 +42,8 @@ pub struct TableOptions {
     /// Largest number of rules in the table
     #[arg(long, value_name = "N", default_value_t = 40, requires = "table")]
     rows: usize,
-    /// Manual rules, in the grammar of tables: they come first and count towards --rows; the others
-    /// are fitted to the shapes that match none of them
+    /// Manual rules, in the grammar of tables. They come first and count towards --rows; the others
+    /// are fitted to the remaining shapes
     #[arg(long, value_name = "FILE", requires = "table")]
     first: Option<PathBuf>,
     #[command(flatten)]
