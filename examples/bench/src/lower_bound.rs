@@ -76,8 +76,8 @@ impl LaunchArrays {
     }
 }
 
-/// Calls `f` for each buffer that a statement itself accesses, in the binding of the launch, with
-/// [is read, is written].
+/// Calls `f` for each buffer that a statement itself accesses, in the binding of the launch, with a
+/// flag for reads and one for writes.
 fn accesses(kernel: &Kernel, stmt: &Stmt, f: &mut impl FnMut(BufferId, [bool; 2])) {
     stmt.visit_exprs(&mut |e| {
         if let Expr::Load(access) = e {

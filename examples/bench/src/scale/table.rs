@@ -30,7 +30,7 @@ pub struct ScaleRow {
     device: String,
     ranks: usize,
     shape: String,
-    /// Extent that does not depend on the number of ranks.
+    /// Label of the extent that does not depend on the number of ranks, such as `product of 8192`.
     size: String,
     /// Milliseconds on one device with all data: of a GEMM the part of one rank, of a sum the whole
     /// array.
@@ -60,7 +60,7 @@ pub struct MeasuredTimes {
     pub in_turn: Option<f64>,
 }
 
-/// Minimum share of the gather in the total time for a report of its hidden part.
+/// Minimum share of the gather's cost in the total time; below it no hidden share is reported.
 const SEEN: f64 = 0.005;
 
 impl MeasuredTimes {
