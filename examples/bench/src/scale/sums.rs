@@ -1,42 +1,45 @@
-//! How long a sum takes, by a model: the bytes that a rank reads, what runs leave and travels, and launches.
+//! Model of a distributed sum's time: bytes read by a rank, partial results written and exchanged,
+//! and launches.
 
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
 use gemm_world::Machine;
 
-/// Seconds that were predicted, and the efficiency.
+/// Predicted time in seconds, and efficiency.
 #[derive(Clone, Copy, Debug)]
 pub struct PredictedTimes {
-    /// Of all ranks together.
+    /// Time of all ranks together.
     pub time: f64,
-    /// The speed of each over that of one device.
+    /// Speed of each rank over that of a single device.
     pub efficiency: f64,
 }
 
-/// Seconds of a sum.
+/// Times of a sum, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SumTimes {
-    /// Of one GPU that has everything.
+    /// Time of one GPU with the whole array.
     pub one: f64,
-    /// Of all ranks together.
+    /// Time of all ranks together.
     pub all: f64,
 }
 
 impl SumTimes {
-    /// How fast all ranks are together, over so many times one GPU.
+    /// Returns the speedup over one GPU, divided by the number of ranks.
     pub fn efficiency(&self, ranks: usize) -> f64 {
         self.one / (ranks as f64 * self.all)
     }
 
-    /// What is predicted of so many ranks.
+    /// Returns the prediction for a number of ranks.
     pub fn on(&self, ranks: usize) -> PredictedTimes {
         PredictedTimes { time: self.all, efficiency: self.efficiency(ranks) }
     }
 }
 
-/// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as fast as copies reach: what a run
-/// leaves is written and read, each rank gets what the runs of all others have left, and folds that, in a second launch. What it
-/// does not know: how long ranks take to come to the call, and kernels that read more slowly than copies.
+/// Predicts the sum of an `f32` array that is cut between runs.
+///
+/// The array is read once, at the rate of copies. Each run's partial result is written and read.
+/// Each rank receives the partial results of all other ranks and folds them in a second launch. The
+/// model ignores the skew between ranks, and kernels that read more slowly than copies.
 pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
@@ -52,7 +55,7 @@ pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine)
     if ranks <= 1 {
         return SumTimes { one, all: one };
     }
-    // The rank that has most.
+    // The largest share of a rank.
     let own = runs.div_ceil(ranks);
     let shard = (own * run).min(len);
     let bytes = partial * (runs - own) as u64;
@@ -85,11 +88,11 @@ mod tests {
         assert!(one.one >= read && one.one < 1.01 * read && one.efficiency(1) == 1.0, "{one:?}");
         let four = predicted(&line, len, 4, &machine);
         assert_eq!(four.one, one.one);
-        // 2^16 runs leave 4 bytes each, of which three quarters travel.
+        // 2^16 runs leave 4 bytes each, of which three quarters are exchanged.
         let beside = 45e-6 + 196_608.0 / 330e9 + 2.0 * 3.2e-6;
         assert!((four.all - read / 4.0 - beside).abs() < 1e-6, "{four:?}");
         assert!(four.efficiency(4) > 0.93 && four.efficiency(4) < 1.0, "{four:?}");
-        // What is small is not faster on many.
+        // A small sum is not faster on many ranks.
         let small = predicted(&line, 1 << 16, 8, &machine);
         assert!(small.efficiency(8) <= 0.125, "{small:?}");
     }
