@@ -61,7 +61,7 @@ fn both_access_variants_give_the_same_bits() {
     let stages = stages::sgemm();
     let vectors = stages.iter().filter(|stage| stage.spec.float4);
     let size = Size::new(132, 68, 36);
-    vectors.for_each(|stage| {
+    vectors.enumerate().for_each(|(nth, stage)| {
         let (vector, name) = product(&stage.spec, size, Placement::default());
         assert_eq!(name, Variant::Vector, "{}", stage.name);
         let (a, b, c) = if stage.spec.pitched {
@@ -71,7 +71,10 @@ fn both_access_variants_give_the_same_bits() {
             let moved = |offsets| Placement { offsets, ..Placement::default() };
             (moved([1, 0, 0]), moved([0, 2, 0]), moved([0, 0, 3]))
         };
-        for placement in [a, b, c] {
+        // The gate moves one matrix of each stage.
+        let moved = [a, b, c].into_iter().enumerate();
+        let is_tested = |of: usize| !gemm_cases::is_thinned() || of == nth % 3;
+        for (moved, placement) in moved.filter(|(of, _)| is_tested(*of)) {
             let (scalar, name) = product(&stage.spec, size, placement);
             // Kernels that access a matrix 4 bytes at a time, such as transposing asynchronous
             // copies, accept any alignment.
@@ -82,8 +85,6 @@ fn both_access_variants_give_the_same_bits() {
                 KernelKind::Direct(d) => [d.a().width(), d.b().width(), d.epilogue().width()],
                 KernelKind::Tiled(t) => [t.a().width(), t.b().width(), t.epilogue().width()],
             };
-            let moved =
-                [a, b, c].iter().position(|other| *other == placement).expect("one of them");
             let expected = if widths[moved] == 1 { Variant::Vector } else { Variant::Scalar };
             assert_eq!(name, expected, "{} with {placement:?}", stage.name);
             assert!(bits(&scalar) == bits(&vector), "{} with {placement:?}", stage.name);

@@ -127,8 +127,8 @@ impl Rules {
             return special_sum(a, b, addend);
         };
         let mut largest = if mantissa == 0 { self.least } else { self.least.max(exponent) };
-        for pair in a.iter().zip(b) {
-            let Some((product, exponent)) = finite_product(pair) else {
+        for (&of_a, &of_b) in a.iter().zip(b) {
+            let Some((product, exponent)) = finite_product(of_a, of_b) else {
                 return special_sum(a, b, addend);
             };
             if product != 0 {
@@ -138,7 +138,8 @@ impl Rules {
         let unit = largest - self.kept as i32;
         let mut sum = cut(mantissa.into(), exponent - FRACTION as i32 - unit);
         let behind = 2 * format.fraction() as i32 + unit;
-        for (product, exponent) in a.iter().zip(b).filter_map(finite_product) {
+        for (&a, &b) in a.iter().zip(b) {
+            let (product, exponent) = finite_product(a, b).unwrap_or((0, 0));
             sum += cut(product, exponent - behind);
         }
         binary32(sum, unit)
@@ -146,8 +147,8 @@ impl Rules {
 }
 
 /// Exact product of two finite operands: mantissa and exponent.
-fn finite_product((a, b): (&MmaOperand, &MmaOperand)) -> Option<(i64, i32)> {
-    match (*a, *b) {
+fn finite_product(a: MmaOperand, b: MmaOperand) -> Option<(i64, i32)> {
+    match (a, b) {
         (
             MmaOperand::Finite { mantissa: a, exponent: of_a },
             MmaOperand::Finite { mantissa: b, exponent: of_b },
@@ -203,7 +204,7 @@ impl SpecialTerms {
             MmaOperand::Finite { mantissa, .. } => Some(mantissa < 0),
             MmaOperand::Infinite { negative } => Some(negative),
         };
-        if finite_product((&a, &b)).is_some() {
+        if finite_product(a, b).is_some() {
             return;
         }
         match (negative(a), negative(b)) {

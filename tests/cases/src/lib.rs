@@ -16,11 +16,22 @@ const FACTOR: f64 = 0.25;
 /// # Panics
 /// If `GEMM_CASES` is not a positive number.
 pub fn scaled(cases: usize) -> usize {
-    let factor = env::var("GEMM_CASES").map_or(FACTOR, |text| match text.parse() {
+    ((cases as f64 * factor()).ceil() as usize).max(1)
+}
+
+/// Returns true if a test that goes through all combinations may take a part of them.
+///
+/// # Panics
+/// If `GEMM_CASES` is not a positive number.
+pub fn is_thinned() -> bool {
+    factor() < 1.0
+}
+
+fn factor() -> f64 {
+    env::var("GEMM_CASES").map_or(FACTOR, |text| match text.parse() {
         Ok(factor) if factor > 0.0 => factor,
         _ => panic!("GEMM_CASES is {text:?}, but a factor above 0 is needed"),
-    });
-    ((cases as f64 * factor).ceil() as usize).max(1)
+    })
 }
 
 /// Configures a proptest to run a scaled number of cases. A failing case is stored in a folder

@@ -59,13 +59,13 @@ fn every_row_of_every_table_is_right_of_any_shape() {
             let table = tuned(&what).map_err(|faults| format!("{line}: {faults}"))?;
             for row in table.rules() {
                 let machine = Simulator::default();
-                for _ in 0..2 {
+                for _ in 0..gemm_cases::scaled(2) {
                     let shape = shape(*over, &mut random);
                     let case = Case::new(&row.spec, shape, random.bits());
                     run(&machine, &case, &Lying::random(&mut random))?;
                 }
             }
-            for _ in 0..3 {
+            for _ in 0..gemm_cases::scaled(3) {
                 let shape = shape(*over, &mut random);
                 let row = &table.rules()[chosen(&table, &shape)];
                 let case = Case::new(&row.spec, shape.clone(), random.bits());
