@@ -334,7 +334,7 @@ impl SgemmPlan {
     pub fn guarded_variant(&self) -> Option<SgemmPlan> {
         let spec = self.spec.clone().bounds(Bounds::Guarded);
         let tiled = matches!(self.kind, KernelKind::Tiled(_));
-        (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded)).flatten()
+        (tiled && !self.guarded()).then(|| self.other(spec, Variant::Guarded))
     }
 
     /// The same computation for operands that are not aligned to 16 bytes: global memory is
@@ -342,7 +342,7 @@ impl SgemmPlan {
     /// promised to be aligned.
     pub fn scalar_variant(&self) -> Option<SgemmPlan> {
         let applies = self.guarded() && self.variant == Variant::Vector;
-        applies.then(|| self.other(self.spec.clone(), Variant::Scalar)).flatten()
+        applies.then(|| self.other(self.spec.clone(), Variant::Scalar))
     }
 
     /// The same product in `f32`, by a kernel that takes any addresses: for numbers that tensor cores cannot be given.
@@ -354,13 +354,14 @@ impl SgemmPlan {
     }
 
     /// Another variant of a kernel that has some.
-    fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
-        let shape = match &self.kind {
-            KernelKind::Naive(_) => return None,
-            KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, spec.tile?, variant)?),
+    fn other(&self, spec: SgemmSpec, variant: Variant) -> Self {
+        let tile = || spec.tile.unwrap_or_else(|| unreachable!("plan: this kind has a tile"));
+        let kind = match &self.kind {
+            KernelKind::Naive(_) => unreachable!("plan: a naive kernel has no vectors, no tiles"),
+            KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, tile(), variant)),
             KernelKind::Direct(_) => KernelKind::Direct(DirectPlan::new(&spec, variant)),
-            KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, spec.tile?, variant)),
+            KernelKind::Tiled(_) => KernelKind::Tiled(TiledPlan::new(&spec, tile(), variant)),
         };
-        Some(Self { spec, variant, kind })
+        Self { spec, variant, kind }
     }
 }

@@ -70,8 +70,8 @@ pub(super) struct WgmmaDraft(WgmmaPlan);
 
 impl WgmmaDraft {
     /// Of a spec whose keys are sound, as far as the arithmetic rests on them.
-    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Option<Self> {
-        WgmmaPlan::new(spec, tile, Variant::Vector).map(Self)
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile) -> Self {
+        Self(WgmmaPlan::new(spec, tile, Variant::Vector))
     }
 
     /// The geometry, to be looked at.
@@ -86,8 +86,10 @@ impl WgmmaDraft {
 
 impl WgmmaPlan {
     /// A variant of a spec that passed every check, and its [`WgmmaDraft`] before.
-    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Option<Self> {
-        let (format, warp) = (spec.arith.format()?, spec.warp_tile()?);
+    pub(super) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
+        let (Some(format), Some(warp)) = (spec.arith.format(), spec.warp_tile()) else {
+            unreachable!("check: a tile of warpgroups has a format and a warp tile")
+        };
         let columns = warp.n;
         let vectors = spec.float4 && variant == Variant::Vector;
         let thread = thread(columns, vectors);
@@ -128,7 +130,7 @@ impl WgmmaPlan {
                     decided(Some([OF_PRODUCER, of_thread]), "who asks for tiles needs few of them");
             }
         }
-        Some(plan)
+        plan
     }
 
     /// Threads that multiply, and hold the sums of a block.
@@ -170,7 +172,8 @@ impl WgmmaPlan {
     pub fn swizzle(&self) -> TensorSwizzle {
         let bytes = self.bk * self.elem().size();
         let fits = |swizzle: &TensorSwizzle| swizzle.bytes() == Some(bytes);
-        TensorSwizzle::ALL.into_iter().find(fits).unwrap_or(TensorSwizzle::None)
+        let found = TensorSwizzle::ALL.into_iter().find(fits);
+        found.unwrap_or_else(|| unreachable!("of_tile: a row has the bytes of a swizzle"))
     }
 
     /// Registers of a thread that hold its sums, those that are not added yet or later what its epilogue reads, and what

@@ -85,7 +85,7 @@ pub(crate) fn geometry(spec: &SgemmSpec, tile: Tile, faults: &mut Faults) -> Opt
         faults.0.push(too_much_shared(spec, tile, &sum));
         return None;
     }
-    let draft = WgmmaDraft::new(spec, tile)?;
+    let draft = WgmmaDraft::new(spec, tile);
     let plan = draft.look();
     let threads = plan.threads();
     if threads > BLOCK_THREADS {
