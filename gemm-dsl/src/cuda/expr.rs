@@ -69,12 +69,12 @@ fn above(prec: Prec) -> Prec {
     }
 }
 
-/// Operators whose precedence readers do not remember: their binary operands are parenthesised.
 /// Whether an operator's operand is the same operator, which reads well without parentheses.
 fn is_chain(prec: Prec, inner: Prec) -> bool {
     inner == prec && prec != Prec::Shift
 }
 
+/// Operators whose precedence readers do not remember: their binary operands are parenthesised.
 fn is_obscure(prec: Prec) -> bool {
     matches!(prec, Prec::BitOr | Prec::Xor | Prec::BitAnd | Prec::Shift)
 }

@@ -3,12 +3,13 @@
 //! A matrix product is sound when
 //!
 //! * **Numbers.** Every dimension of a size is at least 1, as are `coarsen`, `unroll` (at most
-//!   1024), `products`, `partials`, `spread`, `raster`, `slices`, `split_k` (at most 65,535) and `blocks_per_sm`; `stages` is at
-//!   least 2. A name, if
-//!   given, is an identifier of CUDA C++ with a letter or a digit.
-//! * **Every key acts.** Without `tile` there is no `fragment`, `transpose`, `pad_a`, `pad_b`, `prefetch`,
-//!   `double_buffer`, `stages`, `spread`, `warp`, `order`, `stream_k` and `products`; with it no `block`, `lanes` and
-//!   `coarsen`. Without it, where `thread`, `lanes: k`, `float4`, `slices` or `split_k` is given, there is no
+//!   1024), `products`, `partials`, `spread`, `raster`, `cluster`, `slices`, `split_k` (at most
+//!   65,535) and `blocks_per_sm`; `stages` is at least 2. A name, if given, is an identifier of
+//!   CUDA C++ with a letter or a digit.
+//! * **Every key acts.** Without `tile` there is no `fragment`, `transpose`, `pad_a`, `pad_b`,
+//!   `swizzle`, `prefetch`, `double_buffer`, `stages`, `spread`, `warp`, `arith`, `order`, `stream_k`
+//!   and `products`; with it no `block`, `lanes` and `coarsen`. Without it, where `thread`,
+//!   `lanes: k`, `float4`, `slices` or `split_k` is given, there is no
 //!   `coarsen` and `partials`. `products` needs `batch`. `transpose`
 //!   needs a matrix that lies along K, so it does not go with `layout: tn`. `fragment` needs a thread
 //!   with more than one element, `order` one with more than one row and column, `spread` needs

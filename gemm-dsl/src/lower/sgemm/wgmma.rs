@@ -1,8 +1,9 @@
 //! Products whose warpgroups multiply planes of A and B in shared memory (`wgmma`).
 //!
-//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `ring` of this module says when. Where an
-//! arithmetic stands for `f32`, the products of planes are summed from zero on for so many terms of K, small ones first,
-//! and IEEE additions add what they have: tensor cores cut what they sum.
+//! A tile of planes comes in by all threads, or by boxes that one thread asks for; `pipeline` of
+//! this module says when. Where an arithmetic stands for `f32`, the products of planes are summed
+//! from zero on for so many terms of K, small ones first, and IEEE additions add what they have:
+//! tensor cores cut what they sum.
 
 mod accumulators;
 pub(crate) mod factor_tiles;
