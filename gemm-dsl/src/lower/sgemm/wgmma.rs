@@ -99,7 +99,7 @@ pub(crate) fn body(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) {
         (blocks, b.let_("rank", Special::ClusterRank))
     });
     let stages = (t.stages() > 1).then(|| stages(b, t.stages()));
-    let meaning = |letter| match t.splits() {
+    let meaning = |letter| match t.arith().splits() {
         1 => format!("a tile of {letter}"),
         _ => format!("planes of a tile of {letter}"),
     };

@@ -176,7 +176,7 @@ fn wgmma(plan: &WgmmaPlan, list: &mut Decisions) {
     list.say("arithmetic", plan.arith().to_string());
     let (rows, format) = (Wgmma::ROWS, plan.format().name());
     list.say("matrix instructions", format!("{rows}x{columns}x{terms} in {format}"));
-    let splits = plan.splits();
+    let splits = plan.arith().splits();
     list.say("planes", format!("{splits} of A and of B, which a launch before makes"));
     let promote = match plan.promote() {
         None => "none: tensor cores sum all of K".to_owned(),

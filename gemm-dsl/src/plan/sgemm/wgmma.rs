@@ -158,11 +158,6 @@ impl WgmmaPlan {
         thread(self.columns, self.has_vectors()).n
     }
 
-    /// As how many numbers each of A and B is taken.
-    pub fn splits(&self) -> u32 {
-        self.arith.splits()
-    }
-
     /// What the elements of planes are.
     pub fn elem(&self) -> Elem {
         Elem::from_format(self.format)

@@ -111,7 +111,7 @@ fn copy(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>, of: FactorCopy<'_>) {
     let (lines, rows) = if of.nth == 0 { (frame.bm, t.bm()) } else { (frame.bn, t.bn()) };
     let of_split = lines * (frame.bk / i32::from(t.elem().vector_lanes()));
     let all = frame.splits.of_all(of_split.clone());
-    let vectors = t.splits() * rows * t.bk() / u32::from(t.elem().vector_lanes());
+    let vectors = t.arith().splits() * rows * t.bk() / u32::from(t.elem().vector_lanes());
     if !vectors.is_multiple_of(t.threads()) {
         let threads = Change::Add(frame.threads.into());
         let head = For::below(frame.tid, all).change(threads).unroll(Unroll::By(1));

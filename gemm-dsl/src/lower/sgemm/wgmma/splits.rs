@@ -31,7 +31,7 @@ const RESIDENT: u32 = 6;
 
 /// The extents of the planes of so many lines, of so many terms each, of a batch of so many matrices.
 pub(crate) fn dims(t: &WgmmaPlan, lines: &Expr, terms: &Expr, count: Option<&Expr>) -> Vec<Expr> {
-    let splits = (t.splits() > 1).then(|| Expr::U64(t.splits().into()));
+    let splits = (t.arith().splits() > 1).then(|| Expr::U64(t.arith().splits().into()));
     let splits = in_all(count.cloned(), splits);
     splits.into_iter().chain([lines.clone(), pitch(t, terms)]).collect()
 }
@@ -104,7 +104,7 @@ impl Splits {
     /// Declares the parameters of a kernel that reads them, before those of the problem.
     pub fn read(b: &mut KernelBuilder, plan: &SgemmPlan, t: &WgmmaPlan) -> [BufferId; 2] {
         let (elem, bk) = (t.elem(), t.bk());
-        let splits = (t.splits() > 1 || plan.batch().is_some()).then_some(t.splits());
+        let splits = (t.arith().splits() > 1 || plan.batch().is_some()).then_some(t.arith().splits());
         let names = ["planes_a", "planes_b"];
         [0, 1].map(|nth| match t.copies() {
             Copies::Threads => b.global(names[nth], elem, SPLITS[nth]),
@@ -130,7 +130,7 @@ impl Splits {
         problem: &GemmProblem,
         copies: Copies,
     ) -> Self {
-        let splits = t.splits();
+        let splits = t.arith().splits();
         let meaning = format!("numbers of {} that stand for one of f32", t.format().name());
         let count = (splits > 1).then(|| b.constant("PLANES", splits as i32, meaning));
         if let (Some(distinct), Some(_)) = (problem.distinct, count) {
@@ -194,7 +194,7 @@ impl Splits {
 pub(crate) fn kernel(plan: &SgemmPlan, t: &WgmmaPlan) -> Result<VerifiedKernel, IrError> {
     let mut b = KernelBuilder::new(format!("{}_planes", plan.kernel_name()));
     let format = t.format().name();
-    match t.splits() {
+    match t.arith().splits() {
         1 => b.title(format!("A and B in {format}, for a product that tensor cores compute.")),
         splits => b.title(format!(
             "A and B, each number as the sum of {splits} of {format}, for a product that tensor cores compute."
@@ -336,7 +336,7 @@ impl SplitKernel<'_> {
                 b.assign(bits, bits | left);
             });
         }
-        let several = t.splits() > 1;
+        let several = t.arith().splits() > 1;
         let round = |b: &mut KernelBuilder, split: Expr| {
             let words = b.registers("word", elem, [unit.into()], "");
             b.unrolled("j", unit, |b, j| {
