@@ -40,10 +40,10 @@ facts! {
 impl ReadPlan {
     /// Of a spec's A, whose free axis is M, or its B. `vectors` says whether 16 bytes may be read at once.
     fn new(spec: &SgemmSpec, free: Axis, extent: u32, vectors: bool) -> Self {
-        let [a, b] = contiguous_axes(spec);
-        let contiguous = if free == Axis::M { a } else { b };
+        let factor = free.factor();
+        let contiguous = contiguous_axes(spec)[factor.index()];
         let along_free = contiguous == free;
-        let elem = spec.types().factor(if free == Axis::M { Factor::A } else { Factor::B });
+        let elem = spec.types().factor(factor);
         let lanes = u32::from(elem.vector_lanes());
         let by_vectors = vectors && (!along_free || extent.is_multiple_of(lanes));
         let guarded = spec.bounds == Bounds::Guarded;
@@ -60,7 +60,7 @@ impl ReadPlan {
 
     /// The operand's letter in the literature.
     pub fn letter(&self) -> char {
-        if self.free == Axis::M { 'A' } else { 'B' }
+        self.free.factor().letter()
     }
 
     /// Whether neighbours in memory are terms of one sum.

@@ -4,7 +4,7 @@
 use super::pipeline::Ragged;
 use super::{Decided, decided, facts};
 use crate::ir::{Elem, Swizzle};
-use crate::spec::SgemmSpec;
+use crate::spec::{Factor, SgemmSpec};
 use std::fmt;
 
 /// An axis of the product.
@@ -16,6 +16,17 @@ pub enum Axis {
     N,
     /// The axis that is summed over.
     K,
+}
+
+impl Axis {
+    /// The factor whose free axis it is, which C has too.
+    pub(crate) fn factor(self) -> Factor {
+        match self {
+            Self::M => Factor::A,
+            Self::N => Factor::B,
+            Self::K => unreachable!("C has no axis K"),
+        }
+    }
 }
 
 impl fmt::Display for Axis {
@@ -296,7 +307,7 @@ impl OperandPlan {
 
     /// The operand's letter in the literature.
     pub fn letter(&self) -> char {
-        if self.free == Axis::M { 'A' } else { 'B' }
+        self.free.factor().letter()
     }
 
     /// Rows of the shared tile and the elements of each, padding included.

@@ -6,7 +6,7 @@ use crate::ir::{
     Variant,
 };
 use crate::plan::{KernelKind, Pipeline, SgemmPlan};
-use crate::spec::{Batch, Sharing};
+use crate::spec::{Batch, Factor, Sharing};
 
 /// A matrix in global memory: element (row, column) lies at `row * stride + column`, or, column by
 /// column, at `row + column * stride`; of a batch behind the first of the product's matrix.
@@ -108,18 +108,37 @@ impl GemmProblem {
         Self { distinct, ..self }
     }
 
-    /// How many matrices A, 0, or B, 1, are.
-    pub fn count_of(&self, nth: usize) -> Option<Scalar> {
-        self.distinct.map(|of| of[nth])
+    /// How many lines A or B has: its rows, or its columns.
+    pub fn lines_of(&self, factor: Factor) -> Scalar {
+        match factor {
+            Factor::A => self.m,
+            Factor::B => self.n,
+        }
+    }
+
+    /// How many matrices A or B is.
+    pub fn count_of(&self, factor: Factor) -> Option<Scalar> {
+        self.distinct.map(|of| of[factor.index()])
     }
 
     /// Which of these is that of a product.
-    pub fn matrix_of(&self, nth: usize, product: Option<Var>) -> Option<Expr> {
-        product.zip(self.count_of(nth)).map(|(product, count)| Expr::from(product).min(count - 1))
+    pub fn matrix_of(&self, factor: Factor, product: Option<Var>) -> Option<Expr> {
+        let found = product.zip(self.count_of(factor));
+        found.map(|(product, count)| Expr::from(product).min(count - 1))
+    }
+
+    /// A or B of a product.
+    pub fn factor_for(
+        &self,
+        b: &mut KernelBuilder,
+        factor: Factor,
+        product: Option<Var>,
+    ) -> Matrix {
+        self.matrix_for(b, factor.index(), product)
     }
 
     /// A, 0, B, 1, or C, 2, of a product.
-    pub fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
+    fn matrix_for(&self, b: &mut KernelBuilder, nth: usize, product: Option<Var>) -> Matrix {
         let mut matrix = self.matrix(nth);
         match product.filter(|_| self.listed) {
             Some(product) => {

@@ -3,6 +3,7 @@
 use super::{ThreadPlace, WgmmaFrame};
 use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Wgmma};
 use crate::plan::WgmmaPlan;
+use crate::spec::Factor;
 
 impl WgmmaFrame<'_> {
     /// Multiplies the tile of a stage into the sums, or into fresh ones that are then added. `is_read` is what is done
@@ -55,7 +56,7 @@ impl WgmmaFrame<'_> {
             b.unrolled("step", steps.clone(), |b, step| {
                 let at = step * terms;
                 let at = first.iter().cloned().fold(at, |at, first| first + at);
-                let tile = |of: usize, split: u32, line: &Expr| {
+                let tile = |of: Factor, split: u32, line: &Expr| {
                     self.in_tile(of, stage, [Expr::I32(split as i32), line.clone(), at.clone()])
                 };
                 let [row, col] = &place.group;
@@ -64,8 +65,8 @@ impl WgmmaFrame<'_> {
                     format: t.format(),
                     columns: t.columns(),
                     d: Access::new(into, [0.into()]),
-                    a: tile(0, *of_a, row),
-                    b: tile(1, *of_b, col),
+                    a: tile(Factor::A, *of_a, row),
+                    b: tile(Factor::B, *of_b, col),
                     accumulate: if begins { Expr::from(step).gt(0) } else { Expr::truth() },
                 });
             });
