@@ -11,7 +11,7 @@ use super::epilogue::EpiloguePlan;
 use super::epilogue_staging::BlockSize;
 use super::operand::{Axis, Edge, contiguous_axes};
 use super::pipeline::Pipeline;
-use super::{Decided, decided, epilogue_staging, facts};
+use super::{Decided, decided, facts};
 use crate::ir::{Elem, Variant};
 use crate::plan::sgemm::shared_memory::SharedExtras;
 use crate::spec::{Bounds, Factor, Lanes, SgemmSpec};
@@ -192,16 +192,7 @@ impl DirectPlan {
     /// Bytes of shared memory of a block: what slices hand over, the word that says who has the last ticket, and sums
     /// that wait.
     pub fn shared_bytes(&self) -> u64 {
-        let fixed = u128::from(self.shared);
-        let sum = match epilogue_staging::bytes(
-            self.epilogue.staged_rows(),
-            self.epilogue_threads(),
-            self.tn,
-        ) {
-            0 => fixed,
-            sums => fixed.next_multiple_of(16) + sums,
-        };
-        u64::try_from(sum).unwrap_or_else(|_| unreachable!("a plan's block is within its limit"))
+        self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 }
 

@@ -3,7 +3,7 @@
 pub(super) mod check;
 
 use super::epilogue::EpiloguePlan;
-use super::{Decided, Passed, decided, epilogue_staging, facts};
+use super::{Decided, Passed, decided, facts};
 use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
@@ -186,14 +186,7 @@ impl WgmmaPlan {
 
     /// Bytes of shared memory of a block: both operands in all stages, barriers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match epilogue_staging::bytes(
-            self.epilogue.staged_rows(),
-            self.epilogue_threads(),
-            self.tn(),
-        ) {
-            0 => self.shared,
-            sums => self.shared.next_multiple_of(16) + sums as u64,
-        }
+        self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn())
     }
 }
 

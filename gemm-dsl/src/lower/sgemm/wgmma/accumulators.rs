@@ -1,7 +1,7 @@
 //! Matrix instructions on a tile that has come, and the sums of a thread.
 
 use super::{ThreadPlace, WgmmaFrame};
-use crate::ir::{Access, BufferId, Const, Elem, Expr, KernelBuilder, Wgmma};
+use crate::ir::{Access, BufferId, Const, Expr, KernelBuilder, Wgmma};
 use crate::plan::WgmmaPlan;
 use crate::spec::Factor;
 
@@ -91,12 +91,13 @@ pub(super) struct WgmmaAccumulators {
 }
 
 impl WgmmaAccumulators {
-    pub fn declare(b: &mut KernelBuilder, t: &WgmmaPlan) -> Self {
+    pub fn declare(b: &mut KernelBuilder, frame: &WgmmaFrame<'_>) -> Self {
+        let (t, elem) = (frame.t, frame.plan.types().acc);
         let count = [Expr::I32(t.columns() as i32 / 2)];
         b.comment("The sums of this thread, as instructions have them.");
-        let all = b.zeroed_registers("acc", Elem::F32, count.clone(), "");
+        let all = b.zeroed_registers("acc", elem, count.clone(), "");
         let meaning = "sums of terms that are not added yet";
-        let fresh = t.promote().map(|_| b.zeroed_registers("fresh", Elem::F32, count, meaning));
+        let fresh = t.promote().map(|_| b.zeroed_registers("fresh", elem, count, meaning));
         Self { all, fresh }
     }
 

@@ -80,7 +80,7 @@ fn copied(
     rounds: Var,
     place: &ThreadPlace,
 ) -> BufferId {
-    let sums = WgmmaAccumulators::declare(b, frame.t);
+    let sums = WgmmaAccumulators::declare(b, frame);
     each_round(b, rounds, |b, round| {
         b.comment("Threads copy 16 bytes at a time; zeros stand behind the last term.");
         for factor in Factor::BOTH {
@@ -288,7 +288,7 @@ impl<'t> TmaTiles<'t> {
                 self.ask(b, tile, &stage, round.into());
             });
         });
-        let sums = WgmmaAccumulators::declare(b, frame.t);
+        let sums = WgmmaAccumulators::declare(b, frame);
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);
@@ -319,7 +319,7 @@ impl<'t> TmaTiles<'t> {
     /// The other warpgroups multiply them.
     fn consume(&self, b: &mut KernelBuilder, tile: &OutputTile, place: &ThreadPlace) -> BufferId {
         let frame = self.frame;
-        let sums = WgmmaAccumulators::declare(b, frame.t);
+        let sums = WgmmaAccumulators::declare(b, frame);
         each_round(b, self.rounds, |b, round| {
             let StageTurn { stage, parity } = self.turn(b, tile, round);
             b.mbarrier_wait(self.full, stage.clone(), parity);

@@ -7,7 +7,7 @@ use crate::plan::sgemm::mma::MmaPlan;
 use crate::plan::sgemm::operand::{Axis, OperandFacts, OperandPlan, contiguous_axes, shared_axes};
 use crate::plan::sgemm::pipeline::{Pipeline, Ragged};
 use crate::plan::sgemm::shared_memory::SharedSum;
-use crate::plan::sgemm::{Decided, Passed, decided, epilogue_staging, facts};
+use crate::plan::sgemm::{Decided, Passed, decided, facts};
 use crate::spec::{Arith, Bounds, Factor, Fragment, Order, Rect, SgemmSpec, Tile};
 
 facts! {
@@ -230,11 +230,7 @@ impl TiledPlan {
 
     /// Bytes of shared memory of a block: both operands in all buffers, and sums that wait.
     pub fn shared_bytes(&self) -> u64 {
-        match epilogue_staging::bytes(self.epilogue.staged_rows(), self.epilogue_threads(), self.tn)
-        {
-            0 => self.shared,
-            sums => self.shared.next_multiple_of(16) + sums as u64,
-        }
+        self.epilogue.shared_bytes(self.shared, self.epilogue_threads(), self.tn)
     }
 
     /// Whether some access to global memory moves 16 bytes.
