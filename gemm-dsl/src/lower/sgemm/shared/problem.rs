@@ -1,6 +1,6 @@
 //! The operands and extents of a product, as a kernel takes them, and what a launch must satisfy for them.
 
-use super::sharing::{MOST_RANGES, PersistentTiles, StreamK, most_columns};
+use super::sharing::{MOST_RANGES, SharedTiles, TileSharers, most_columns};
 use crate::ir::{
     Access, BufferId, Expr, Extent, KernelBuilder, Operand, Requirement, Scalar, Source, Ty, Var,
     Variant,
@@ -57,11 +57,9 @@ pub(crate) struct GemmProblem {
     /// The number of products, of a batch.
     pub batch: Option<Scalar>,
     /// The most ranges of K, where the launch says how many.
-    pub ranges: Option<Scalar>,
-    /// How blocks share all tiles, where they do so evenly.
-    pub stream: Option<StreamK>,
-    /// How blocks, or clusters, share all tiles, where each goes through whole ones.
-    pub persistent: Option<PersistentTiles>,
+    ranges: Option<Scalar>,
+    /// How blocks share all tiles, where they do.
+    pub shared: Option<SharedTiles>,
     /// Whether A, B and C are lists of matrices.
     pub listed: bool,
     /// Which product of a batch it is, once that is known.
@@ -90,6 +88,11 @@ impl GemmProblem {
     fn matrix(&self, nth: usize) -> Matrix {
         self.matrices[nth]
             .unwrap_or_else(|| unreachable!("a builder asks for what its kernel takes"))
+    }
+
+    /// The most ranges of K under `split_k: auto`.
+    pub fn auto_ranges(&self) -> Scalar {
+        self.ranges.unwrap_or_else(|| unreachable!("declare: the launch says how many"))
     }
 
     /// The problem of one product of a batch.
@@ -213,11 +216,14 @@ impl GemmProblem {
         };
         let matrices = [matrix(0), matrix(1), matrix(2)];
         let (listed, product) = (listed.is_some(), None);
-        let is = |sharing| takes != TakenMatrices::Factors && plan.sharing() == sharing;
-        let ranges = is(Sharing::AutoRanges).then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
-        let stream = is(Sharing::Stream).then(|| StreamK::declare(b));
-        let persistent = takes != TakenMatrices::Factors && plan.persistent();
-        let persistent = persistent.then(|| PersistentTiles::declare(b, plan));
+        let (ranges, shared) = match takes {
+            TakenMatrices::Factors => (None, None),
+            TakenMatrices::All | TakenMatrices::Result => {
+                let is_auto = plan.sharing() == Sharing::AutoRanges;
+                let ranges = is_auto.then(|| b.extent("RANGES", Ty::I32, Extent::RANGES));
+                (ranges, SharedTiles::declare(b, plan))
+            }
+        };
         let problem = Self {
             matrices,
             m,
@@ -225,8 +231,7 @@ impl GemmProblem {
             k: depth,
             batch,
             ranges,
-            stream,
-            persistent,
+            shared,
             listed,
             product,
             distinct: None,
@@ -265,9 +270,9 @@ impl GemmProblem {
             let max = u64::from(MOST_RANGES);
             b.require(Requirement::Range { scalar, min: 1, max });
         }
-        let stream = self.stream.map(|StreamK { tiles, blocks }| [tiles, blocks]);
-        let whole = self.persistent.map(|PersistentTiles { tiles, sharers }| [tiles, sharers]);
-        for scalar in stream.or(whole).into_iter().flatten() {
+        let shared = self.shared.map(SharedTiles::sharers);
+        let shared = shared.map(|TileSharers { tiles, sharers }| [tiles, sharers]);
+        for scalar in shared.into_iter().flatten() {
             // The number of a round's last tile, and of the next round, are those of an int.
             let max = u64::from(i32::MAX as u32 / 2);
             b.require(Requirement::Range { scalar, min: 0, max });

@@ -9,6 +9,7 @@ use super::accumulators::Accumulators;
 use super::loops::each;
 use super::problem::GemmProblem;
 use super::schedule::{self, KRanges};
+use super::sharing::SharedTiles;
 use super::stream_k::{self, Segment};
 use crate::ir::program::{Program, Slot};
 use crate::ir::{
@@ -111,7 +112,10 @@ impl SplitKWorkspace {
         let sizes = SplitSizes {
             tiles: schedule::tiles_of(plan, problem),
             ranges: schedule::ranges_of(plan, problem),
-            blocks: problem.stream.map_or(1u64.into(), |stream| Expr::from(stream.blocks).wide()),
+            blocks: match problem.shared {
+                Some(SharedTiles::Stream(of)) => Expr::from(of.sharers).wide(),
+                Some(SharedTiles::Whole(_)) | None => 1u64.into(),
+            },
             terms: Expr::from(problem.k).wide(),
         };
         let [parts, words] = extents(plan, sizes)?;
