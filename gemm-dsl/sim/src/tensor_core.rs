@@ -14,14 +14,14 @@
 #[cfg(test)]
 mod tests;
 
-use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
+use gemm_dsl::target::{FloatLayout, Format};
 
 /// Bits of the mantissa of a binary32 behind the point.
-const FRACTION: u32 = 23;
+const FRACTION: u32 = FloatLayout::BINARY32.fraction;
 
 /// The least exponent of a bit of a binary32.
-const LEAST: i32 = -149;
+const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 
 /// A number, taken apart: `mantissa * 2^(exponent - fraction)`, where the format says how many bits are behind the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,16 +45,14 @@ pub enum MmaOperand {
 impl MmaOperand {
     /// Reads a word.
     pub fn decode(format: Format, word: u32) -> Self {
-        let word = if format == Format::Tf32 { word >> 13 } else { word };
-        let exponent_bits = if format == Format::F16 { 5 } else { 8 };
-        decode(word, exponent_bits, format.fraction(), format.bias())
+        decode(word >> format.unused_bits(), format.layout())
     }
 }
 
 /// A word of one sign, an exponent and a mantissa.
-fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand {
-    let negative = word >> (exponent_bits + fraction) & 1 == 1;
-    let top = (1 << exponent_bits) - 1;
+fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
+    let (fraction, top) = (layout.fraction, layout.top());
+    let negative = word >> (layout.bits() - 1) & 1 == 1;
     let exponent = word >> fraction & top;
     let behind = word & ((1 << fraction) - 1);
     if exponent == top {
@@ -63,7 +61,7 @@ fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand
     let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
     MmaOperand::Finite {
         mantissa: if negative { -mantissa } else { mantissa },
-        exponent: exponent.max(1) as i32 - bias,
+        exponent: exponent.max(1) as i32 - layout.bias(),
     }
 }
 
@@ -96,9 +94,9 @@ impl Rules {
 
     /// Terms of a group.
     pub const fn terms(self, format: Format) -> usize {
-        match format.bits() {
-            16 => self.group,
-            _ => self.group / 2,
+        match format {
+            Format::Bf16 | Format::F16 => self.group,
+            Format::Tf32 => self.group / 2,
         }
     }
 
@@ -123,7 +121,7 @@ impl Rules {
 
     /// `c` and the products of one group.
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
-        let addend = decode(c, 8, FRACTION, 127);
+        let addend = decode(c, FloatLayout::BINARY32);
         let mut special = SpecialTerms::default();
         let mut largest = self.least;
         if let Some((mantissa, exponent)) = special.finite(addend)
@@ -144,7 +142,7 @@ impl Rules {
         // From here on all are finite.
         let mut sum = self.cut(special.finite(addend), FRACTION, largest);
         for (a, b) in a.iter().zip(b) {
-            sum += self.cut(special.product(*a, *b), 2 * format.fraction(), largest);
+            sum += self.cut(special.product(*a, *b), 2 * format.layout().fraction, largest);
         }
         binary32(sum, largest - self.kept as i32)
     }
@@ -222,7 +220,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
     let top = length as i32 + unit;
     let sign = u32::from(sum < 0) << 31;
-    if top >= 128 {
+    if top > FloatLayout::BINARY32.bias() {
         return f32::INFINITY.to_bits() | sign;
     }
     // The last bit of the mantissa.

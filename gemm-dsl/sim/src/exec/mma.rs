@@ -19,7 +19,7 @@ const LOAD: &str = "ldmatrix";
 const SIDE: usize = 8;
 
 /// The most terms of a sum.
-const TERMS: usize = 16;
+const TERMS: usize = Format::MOST_TERMS;
 
 /// Lines of a matrix, each with the terms of its sums.
 type Lines<const N: usize> = [[MmaOperand; TERMS]; N];

@@ -107,14 +107,14 @@ pub(super) fn integer(op: BinaryOp, right: Option<i64>, wide: bool, positive: bo
 
 /// A conversion between types of numbers.
 pub(super) fn conversion(from: Elem, to: Elem) -> u32 {
-    let is_integer = |elem: Elem| {
-        matches!(elem, Elem::I32 | Elem::U32 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8)
-    };
-    match (from, to) {
+    let is_word = |elem: Elem| elem.is_integer() && elem.size() <= 4;
+    match to {
         // Of one width the bits are the same; narrow ones are extended when they are loaded.
-        _ if is_integer(from) && is_integer(to) => 0,
+        _ if is_word(from) && is_word(to) => 0,
         // `F2FP` converts two as it packs them.
-        (_, Elem::F16 | Elem::Bf16) => 0,
-        _ => 1,
+        Elem::F16 | Elem::Bf16 => 0,
+        Elem::F64 | Elem::F32 | Elem::Tf32 => 1,
+        Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => 1,
+        Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => 1,
     }
 }

@@ -17,6 +17,7 @@ use crate::lower::sgemm::shared::workspace::ROW_MAX;
 use crate::lower::sgemm::wgmma::factor_tiles::{FactorTile, FactorTiles};
 use crate::plan::SgemmPlan;
 use crate::spec::Factor;
+use crate::target::FloatLayout;
 use crate::target::arch::WARP;
 
 /// Terms of a line of which a block finds the greatest.
@@ -24,9 +25,9 @@ const TERMS: i32 = 256;
 /// The binary exponent of the greatest number of a scaled line.
 const SCALED: u32 = 13;
 /// What exponents are stored with.
-const BIAS: u32 = 127;
+const BIAS: u32 = FloatLayout::BINARY32.bias() as u32;
 /// Bits of the mantissa.
-const MANTISSA: u32 = 23;
+const MANTISSA: u32 = FloatLayout::BINARY32.fraction;
 /// The least exponent, as it is stored, of a line that can be scaled, there and back.
 const LEAST: u32 = SCALED + 1;
 
@@ -137,7 +138,8 @@ fn exponent(row_max: Expr) -> Expr {
 pub(crate) fn factor(b: &mut KernelBuilder, row_max: Var) -> (Expr, Expr) {
     let e = b.let_("exponent", exponent(row_max.into()));
     let is_zero = Expr::from(row_max).equals(Expr::U32(0));
-    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(Expr::U32(255)));
+    let top = Expr::U32(FloatLayout::BINARY32.top());
+    let known = Expr::from(e).ge(Expr::U32(LEAST)).and(Expr::from(e).lt(top));
     let scaled = shifted(Expr::U32(2 * BIAS + SCALED) - e);
     let none = is_zero.clone().or(known.clone()).negated();
     (known.select(scaled, Expr::F32(1.0)), none)
