@@ -17,7 +17,7 @@ pub use sgemm::{
     OperandPlan, Pipeline, Pointers, Ragged, ReadPlan, SgemmPlan, TiledPlan, Walk, WarpTile,
     WgmmaPlan,
 };
-pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP};
+pub(crate) use sgemm::{MAX_EXTENT, MAX_SPLIT, Registers, SharedSum, WARPGROUP, even_registers};
 
 use crate::error::{self, SpecError, SpecErrors};
 use crate::ir;

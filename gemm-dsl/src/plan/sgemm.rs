@@ -76,7 +76,7 @@ pub use epilogue::{EpiloguePlan, Guards};
 pub use mma::MmaPlan;
 pub use operand::{Axis, Edge, Fill, GROUP, OperandPlan, Pointers, Walk};
 pub use pipeline::{Pipeline, Ragged};
-pub(crate) use registers::Registers;
+pub(crate) use registers::{Registers, even_registers};
 pub(crate) use shared_memory::SharedSum;
 pub use simt::naive::NaivePlan;
 pub use simt::tiled::{TiledPlan, WarpTile};

@@ -46,12 +46,9 @@ impl ReadPlan {
         let elem = spec.types().factor(factor);
         let lanes = u32::from(elem.vector_lanes());
         let by_vectors = vectors && (!along_free || extent.is_multiple_of(lanes));
-        let guarded = spec.bounds == Bounds::Guarded;
-        let edge = match (guarded, by_vectors && along_free, spec.pitched) {
-            (false, ..) => Edge::Exact,
-            (true, false, _) => Edge::Last,
-            (true, true, false) => Edge::LastVector,
-            (true, true, true) => Edge::LastStart,
+        let edge = match spec.bounds {
+            Bounds::Aligned => Edge::Exact,
+            Bounds::Guarded => Edge::guarded(by_vectors && along_free, spec.pitched),
         };
         let overhangs = edge == Edge::LastStart;
         let width = if by_vectors { lanes } else { 1 };

@@ -115,6 +115,17 @@ pub enum Edge {
     LastStart,
 }
 
+impl Edge {
+    /// Where some tile does, by vectors that lie along the edge or not.
+    pub(super) fn guarded(vectors: bool, pitched: bool) -> Self {
+        match (vectors, pitched) {
+            (false, _) => Self::Last,
+            (true, false) => Self::LastVector,
+            (true, true) => Self::LastStart,
+        }
+    }
+}
+
 /// What stands for the terms past the end of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
@@ -277,11 +288,9 @@ impl OperandPlan {
                     decided(Pointers::PerAccess, "accesses are dealt out one by one")
                 }
             },
-            edge: match (guarded, reads_vectors && contiguous == free, given.pitched) {
-                (false, ..) => Edge::Exact,
-                (true, false, _) => Edge::Last,
-                (true, true, false) => Edge::LastVector,
-                (true, true, true) => Edge::LastStart,
+            edge: match guarded {
+                false => Edge::Exact,
+                true => Edge::guarded(reads_vectors && contiguous == free, given.pitched),
             },
             fill: match ragged {
                 Ragged::Nowhere => decided(Fill::None, "K is a multiple of the tile's"),

@@ -8,11 +8,11 @@ use crate::ir::{Elem, TensorSwizzle, Variant, Wgmma};
 use crate::plan::sgemm::epilogue_staging::BlockSize;
 use crate::plan::sgemm::mma::promoted;
 use crate::plan::sgemm::pipeline::Pipeline;
-use crate::plan::sgemm::registers::Registers;
+use crate::plan::sgemm::registers::{Registers, even_registers};
 use crate::plan::sgemm::shared_memory::SharedSum;
 use crate::spec::{Arith, Copies, Rect, SgemmSpec, Tile};
 use crate::target::Format;
-use crate::target::arch::{LARGEST, WARP};
+use crate::target::arch::WARP;
 
 /// Threads of a warpgroup.
 pub(crate) const WARPGROUP: u32 = Wgmma::WARPS * WARP;
@@ -116,8 +116,7 @@ impl WgmmaPlan {
             promote,
             registers: decided(None, "all threads have as many"),
         };
-        let warps = u64::from(threads / WARP) * u64::from(spec.blocks_per_sm);
-        let even = LARGEST.registers_per_thread(warps);
+        let even = even_registers(threads.into(), spec.blocks_per_sm);
         // Scaling back spills in less than this, and asks for no more where there is more.
         let wished = plan.registers_of_thread() + if spec.arith.is_scaled() { 16 } else { 0 };
         if spec.producer && wished > even {

@@ -18,9 +18,8 @@ use crate::ir::{
 };
 use crate::lower::sgemm::shared::workspace::{PARTIALS, TICKETS};
 use crate::lower::tickets::{self, Tickets};
-use crate::plan::{KernelKind, SgemmPlan};
+use crate::plan::{KernelKind, SgemmPlan, even_registers};
 use crate::spec::Sharing;
-use crate::target::arch::{LARGEST, WARP};
 
 /// What the length of these arrays depends on, in a program and in a kernel.
 pub(crate) struct SplitSizes {
@@ -365,8 +364,8 @@ const MOST_AT_ONCE: u32 = 16;
 /// How many parts a thread reads at once that adds so many sums: for as many it has registers, since it waits as long
 /// for one as for all.
 fn at_once(plan: &SgemmPlan, sums: u32) -> u32 {
-    let warps = u64::from(plan.threads().div_ceil(WARP)) * u64::from(plan.blocks_per_sm());
-    let left = LARGEST.registers_per_thread(warps).saturating_sub(BESIDE + sums);
+    let even = even_registers(plan.threads().into(), plan.blocks_per_sm());
+    let left = even.saturating_sub(BESIDE + sums);
     let fitting = (left / sums.max(1)).clamp(1, MOST_AT_ONCE);
     1 << fitting.ilog2()
 }

@@ -128,7 +128,7 @@ impl TiledPlan {
     /// A variant of a spec that passed every check, and its [`TiledDraft`] before.
     pub(crate) fn new(spec: &SgemmSpec, tile: Tile, variant: Variant) -> Self {
         let (thread, pipeline) = (spec.thread_tile(), Pipeline::from_spec(spec));
-        let (threads_m, threads_n) = (tile.m / thread.m, tile.n / thread.n);
+        let [threads_m, threads_n] = threads_of_tile(spec, tile);
         let asynchronous = matches!(pipeline, Pipeline::Async { .. });
         let global_vectors = spec.float4 && matches!(variant, Variant::Only | Variant::Vector);
         let mma = spec.arith != Arith::F32;
@@ -237,6 +237,18 @@ impl TiledPlan {
     pub fn has_global_vectors(&self) -> bool {
         [self.a.width(), self.b.width(), self.epilogue.width()].iter().any(|width| *width > 1)
     }
+}
+
+/// Threads along the rows and the columns of a block tile.
+fn threads_of_tile(spec: &SgemmSpec, tile: Tile) -> [u32; 2] {
+    let thread = spec.thread_tile();
+    [tile.m / thread.m, tile.n / thread.n]
+}
+
+/// Threads of a block, which may be too many for a plan: as [`TiledPlan::threads`].
+pub(in crate::plan::sgemm) fn threads(spec: &SgemmSpec, tile: Tile) -> u64 {
+    let [rows, cols] = threads_of_tile(spec, tile).map(u64::from);
+    (rows * cols).saturating_mul(spec.slices.into()).saturating_mul(spec.products.into())
 }
 
 /// The tile of K that may have fewer terms than the others.
