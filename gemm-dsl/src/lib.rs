@@ -2,8 +2,8 @@
 //!
 //! The pipeline: [`parse`] reads a spec and has it checked and resolved, once, to a [`plan`]; [`lower`] builds its
 //! kernels, each verified where it is finished, and [`cuda`] prints them. The simulator runs the same kernels.
-//! No step knows those behind it, except that the grammar asks the plan for the faults of what it read,
-//! and the rules of the IR ask the printer which names are taken.
+//! No step knows those behind it, except that the grammar asks the plan for the faults of what it
+//! read. Which names are taken, the rules of the IR and the printer both have from [`target`].
 
 pub mod cuda;
 pub mod error;

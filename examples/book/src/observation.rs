@@ -13,7 +13,7 @@ use gemm_dsl::Plan as _;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::parse;
 use gemm_dsl::plan::{Decision as Decided, ReducePlan, SgemmPlan};
-use gemm_dsl::spec::{Batch, Instruction};
+use gemm_dsl::spec::{Batch, Factor, Instruction};
 use gemm_oracle::product::Size;
 use gemm_runtime::watch::{Arguments, Profile, Trace, VerifiedKernel};
 use gemm_runtime::{Device, Error, SassCounters};
@@ -150,7 +150,7 @@ impl Spec {
     /// is.
     pub(super) fn bytes_of_number(&self) -> u64 {
         match self {
-            Self::Sgemm(plan) => plan.spec().staged_bytes().into(),
+            Self::Sgemm(plan) => plan.spec().staged_bytes(Factor::A).into(),
             Self::Reduce(_) => 4,
         }
     }

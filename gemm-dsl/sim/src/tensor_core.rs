@@ -15,14 +15,14 @@
 #[cfg(test)]
 mod tests;
 
-use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::CANONICAL_NAN;
+use gemm_dsl::target::{FloatLayout, Format};
 
 /// Fraction bits of a binary32.
-const FRACTION: u32 = 23;
+const FRACTION: u32 = FloatLayout::BINARY32.fraction;
 
 /// Exponent of the lowest bit of a binary32.
-const LEAST: i32 = -149;
+const LEAST: i32 = 1 - FloatLayout::BINARY32.bias() - FRACTION as i32;
 
 /// Decoded number: `mantissa * 2^(exponent - fraction)`, where the format gives the number of
 /// fraction bits.
@@ -43,16 +43,14 @@ pub enum MmaOperand {
 impl MmaOperand {
     /// Decodes a word of the given format.
     pub fn decode(format: Format, word: u32) -> Self {
-        let word = if format == Format::Tf32 { word >> 13 } else { word };
-        let exponent_bits = if format == Format::F16 { 5 } else { 8 };
-        decode(word, exponent_bits, format.fraction(), format.bias())
+        decode(word >> format.unused_bits(), format.layout())
     }
 }
 
 /// Decodes a word of a sign bit, an exponent and a fraction.
-fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand {
-    let negative = word >> (exponent_bits + fraction) & 1 == 1;
-    let top = (1 << exponent_bits) - 1;
+fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
+    let (fraction, top) = (layout.fraction, layout.top());
+    let negative = word >> (layout.bits() - 1) & 1 == 1;
     let exponent = word >> fraction & top;
     let behind = word & ((1 << fraction) - 1);
     if exponent == top {
@@ -61,7 +59,7 @@ fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand
     let mantissa = if exponent == 0 { behind } else { behind | 1 << fraction } as i32;
     MmaOperand::Finite {
         mantissa: if negative { -mantissa } else { mantissa },
-        exponent: exponent.max(1) as i32 - bias,
+        exponent: exponent.max(1) as i32 - layout.bias(),
     }
 }
 
@@ -95,9 +93,9 @@ impl Rules {
 
     /// Number of terms per group.
     pub const fn terms(self, format: Format) -> usize {
-        match format.bits() {
-            16 => self.group,
-            _ => self.group / 2,
+        match format {
+            Format::Bf16 | Format::F16 => self.group,
+            Format::Tf32 => self.group / 2,
         }
     }
 
@@ -122,7 +120,7 @@ impl Rules {
 
     /// Sum of `c` and the products of one group.
     pub fn fused_sum(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
-        let addend = decode(c, 8, FRACTION, 127);
+        let addend = decode(c, FloatLayout::BINARY32);
         let MmaOperand::Finite { mantissa, exponent } = addend else {
             return special_sum(a, b, addend);
         };
@@ -137,7 +135,7 @@ impl Rules {
         }
         let unit = largest - self.kept as i32;
         let mut sum = cut(mantissa.into(), exponent - FRACTION as i32 - unit);
-        let behind = 2 * format.fraction() as i32 + unit;
+        let behind = 2 * format.layout().fraction as i32 + unit;
         for (&a, &b) in a.iter().zip(b) {
             let (product, exponent) = finite_product(a, b).unwrap_or((0, 0));
             sum += cut(product, exponent - behind);
@@ -229,7 +227,7 @@ fn binary32(sum: i64, unit: i32) -> u32 {
     let Some(length) = sum.unsigned_abs().checked_ilog2() else { return 0 };
     let top = length as i32 + unit;
     let sign = u32::from(sum < 0) << 31;
-    if top >= 128 {
+    if top > FloatLayout::BINARY32.bias() {
         return f32::INFINITY.to_bits() | sign;
     }
     // Exponent of the lowest mantissa bit.

@@ -23,6 +23,14 @@ impl Factor {
         }
     }
 
+    /// The one that it is multiplied by.
+    pub const fn other(self) -> Self {
+        match self {
+            Factor::A => Factor::B,
+            Factor::B => Factor::A,
+        }
+    }
+
     /// `A` or `B`.
     pub const fn letter(self) -> char {
         match self {

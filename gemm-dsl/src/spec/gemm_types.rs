@@ -41,11 +41,12 @@ impl SgemmSpec {
         GemmTypes::F32
     }
 
-    /// Bytes of an element of A or B as the main loop reads it: those of all its splits, where some are made.
-    pub fn staged_bytes(&self) -> u32 {
+    /// Bytes of an element of A or B as the main loop reads it: those of all its splits, where some
+    /// are made.
+    pub fn staged_bytes(&self, factor: Factor) -> u32 {
         match self.arith.format().filter(|_| self.is_wgmma()) {
             Some(format) => self.arith.splits() * Elem::from_format(format).size(),
-            None => self.types().a.size(),
+            None => self.types().factor(factor).size(),
         }
     }
 }

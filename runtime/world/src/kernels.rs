@@ -5,7 +5,7 @@ use crate::collective::CollectiveContext;
 use crate::execution::ProductPart;
 use crate::selection::{CachedProduct, sums_alike};
 use crate::{Error, Result};
-use gemm_dsl::spec::{Along, EpilogueArg, SgemmSpec};
+use gemm_dsl::spec::{self, Along, EpilogueArg, SgemmSpec};
 use gemm_runtime::Device;
 use gemm_runtime::LaunchReport;
 use gemm_runtime::MatrixRef;
@@ -187,7 +187,10 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if let Some(kernels) = &self.kernels {
             let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
             let (of_a, of_b) = self.splits_of(part.is_own);
-            let splits = [of_a.as_ref().and_then(|a| a.splits(0)), of_b.and_then(|b| b.splits(1))];
+            let splits = [
+                of_a.as_ref().and_then(|a| a.splits(spec::Factor::A)),
+                of_b.and_then(|b| b.splits(spec::Factor::B)),
+            ];
             used.push(with_splits(program, splits)?.0);
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {

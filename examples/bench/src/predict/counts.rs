@@ -13,7 +13,7 @@ use crate::sample::compiled;
 use gemm_dsl::Plan;
 use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
-use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
+use gemm_dsl::spec::{Copies, Factor, SgemmSpec, SplitK};
 use gemm_dsl::target::Format;
 use gemm_dsl::target::arch::WARP;
 use gemm_oracle::product::Size;
@@ -195,10 +195,10 @@ fn of_product(launch: &mut LaunchLoad, plan: &SgemmPlan, size: Size) {
         let once = launch.blocks * (rows + cols) * k / 8.0 + m * n / 8.0;
         launch.work.sectors = launch.work.sectors.min(once);
     }
-    let bytes = f64::from(spec.staged_bytes());
+    let [of_a, of_b] = Factor::BOTH.map(|factor| f64::from(spec.staged_bytes(factor)));
     launch.reads = Reads {
         tiles: [(m / rows).ceil(), (n / cols).ceil()],
-        strips: [rows * k * bytes, cols * k * bytes],
+        strips: [rows * k * of_a, cols * k * of_b],
         raster: f64::from(plan.raster().unwrap_or(1)),
         once: 4.0 * m * n,
     };

@@ -2,6 +2,7 @@
 
 use crate::error::FaultKind;
 use gemm_dsl::ir::{Elem, Ty};
+use gemm_dsl::target::Format;
 use gemm_dsl::target::intrinsic::{CANONICAL_NAN, CanonicalFloat};
 use half::{bf16, f16};
 
@@ -70,19 +71,28 @@ fn fitting(value: i128, to: Elem) -> Option<u64> {
     (min..=max).contains(&value).then_some(value as u64 & lane)
 }
 
+/// NaN of a 16-bit type: all bits but the sign.
+const NAN_OF_HALF: u64 = 0x7fff;
+
 /// Converts a binary32 to a floating-point type of at most 4 bytes.
 fn single(to: Elem, value: f32) -> u64 {
     let bits = value.to_bits();
     match to {
-        Elem::F16 if value.is_nan() => 0x7fff,
+        Elem::F16 if value.is_nan() => NAN_OF_HALF,
         Elem::F16 => f16::from_f32(value).to_bits().into(),
-        Elem::Bf16 if value.is_nan() => 0x7fff,
+        Elem::Bf16 if value.is_nan() => NAN_OF_HALF,
         Elem::Bf16 => bf16::from_f32(value).to_bits().into(),
         Elem::Tf32 if value.is_nan() => CANONICAL_NAN.into(),
         Elem::Tf32 if value.is_infinite() => bits.into(),
         // Rounds to nearest, with ties away from zero.
-        Elem::Tf32 => (bits.wrapping_add(0x1000) & 0xffff_e000).into(),
-        _ => value.canonical().to_bits().into(),
+        Elem::Tf32 => {
+            let last = 1 << Format::Tf32.unused_bits();
+            (bits.wrapping_add(last / 2) & !(last - 1)).into()
+        }
+        Elem::F32 => value.canonical().to_bits().into(),
+        Elem::F64 => unreachable!("convert: it has 8 bytes"),
+        Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => unreachable!("convert: it is an integer"),
+        Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => unreachable!("convert: it is an integer"),
     }
 }
 

@@ -20,7 +20,7 @@ const LOAD: &str = "ldmatrix";
 const SIDE: usize = 8;
 
 /// Maximal K of an `mma` instruction.
-const TERMS: usize = 16;
+const TERMS: usize = Format::MOST_TERMS;
 
 /// Rows of A, or columns of B, each with its K elements.
 type Lines<const N: usize> = [[MmaOperand; TERMS]; N];

@@ -52,7 +52,8 @@ impl Lowering<'_, '_> {
                     let vector = self.alone(*to, e);
                     Lane::Part(Box::new(vector), *to, 0)
                 }
-                _ => self.lane(e),
+                Elem::F64 | Elem::F32 | Elem::Tf32 => self.lane(e),
+                Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => self.lane(e),
             },
             Expr::Load(access) => {
                 let memory = self.load(access);

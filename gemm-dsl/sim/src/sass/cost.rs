@@ -108,14 +108,14 @@ pub(super) fn integer(op: BinaryOp, right: Option<i64>, wide: bool, positive: bo
 
 /// Cost of a conversion between number types.
 pub(super) fn conversion(from: Elem, to: Elem) -> u32 {
-    let is_integer = |elem: Elem| {
-        matches!(elem, Elem::I32 | Elem::U32 | Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8)
-    };
-    match (from, to) {
+    let is_word = |elem: Elem| elem.is_integer() && elem.size() <= 4;
+    match to {
         // Integers of one width share their bits; narrow ones are extended by their load.
-        _ if is_integer(from) && is_integer(to) => 0,
+        _ if is_word(from) && is_word(to) => 0,
         // `F2FP` converts two numbers as it packs them.
-        (_, Elem::F16 | Elem::Bf16) => 0,
-        _ => 1,
+        Elem::F16 | Elem::Bf16 => 0,
+        Elem::F64 | Elem::F32 | Elem::Tf32 => 1,
+        Elem::I64 | Elem::U64 | Elem::I32 | Elem::U32 => 1,
+        Elem::I16 | Elem::U16 | Elem::I8 | Elem::U8 => 1,
     }
 }

@@ -21,7 +21,7 @@ fn dot(rules: Rules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
 /// Smallest subnormal number of a format.
 fn least(format: Format) -> f32 {
     match format {
-        Format::Bf16 | Format::Tf32 => f32::from_bits(1 << (FRACTION - format.fraction())),
+        Format::Bf16 | Format::Tf32 => f32::from_bits(1 << (FRACTION - format.layout().fraction)),
         Format::F16 => 2_f32.powi(-24),
     }
 }

@@ -1,7 +1,7 @@
 //! Measured rates of GEMMs in each arithmetic.
 
 use super::{Gpu, Machine, Tile};
-use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
+use gemm_dsl::spec::{Arith, Factor, Instruction, SgemmSpec};
 use gemm_perf::Calibration;
 
 /// Rate of a GPU in an arithmetic of tensor cores.
@@ -82,7 +82,8 @@ impl Splits {
             return Self::default();
         }
         let reads = if spec.arith.is_scaled() { 2.0 } else { 1.0 };
-        let bytes = f64::from(spec.types().a.size()) * reads + f64::from(spec.staged_bytes());
+        let staged = spec.staged_bytes(Factor::A);
+        let bytes = f64::from(spec.types().a.size()) * reads + f64::from(staged);
         Self { bytes, once: spec.loses_as_a_whole() }
     }
 }
