@@ -355,7 +355,7 @@ impl SgemmPlan {
 
     /// Another variant of a kernel that has some.
     fn other(&self, spec: SgemmSpec, variant: Variant) -> Option<Self> {
-        let shape = match &self.kind {
+        let kind = match &self.kind {
             KernelKind::Naive(_) => return None,
             KernelKind::Wgmma(_) => KernelKind::Wgmma(WgmmaPlan::new(&spec, spec.tile?, variant)?),
             KernelKind::Direct(_) => KernelKind::Direct(DirectPlan::new(&spec, variant)),
