@@ -161,7 +161,10 @@ impl Device {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// What tables of products choose by; of the simulator, what it stands for.
+    /// What tables of products choose by. The simulator stands for an H200, as the page of `sgemm_table!` says.
+    ///
+    /// [`sgemm`](crate::sgemm) chooses among tables by [`arch`](Self::arch), which the simulator has not. It takes those
+    /// for unknown GPUs there, whose rows run on every GPU (`blas/tables/safe.rs`). Their `waves` ask this target.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),
