@@ -3,6 +3,7 @@
 //! A schedule knows nothing of it: its blocks are those of A and B. They are turned where they become memory, and nowhere else.
 
 use super::{Block, Distribution, Distributions, Factor};
+use crate::plan::FactorExt;
 use gemm_dsl::spec::{self, SgemmSpec};
 use gemm_runtime::MatrixRef;
 use std::borrow::Cow;

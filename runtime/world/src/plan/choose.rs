@@ -2,7 +2,7 @@
 
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Distributions, Schedule, Size};
-use super::{Factor, Machine, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{Factor, FactorExt, Machine, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 

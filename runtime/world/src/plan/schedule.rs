@@ -13,7 +13,7 @@
 //! Shards of A and B are never written, a place where things are gathered is written once, and so is C: nothing else has to be
 //! waited for.
 
-use super::{Block, Distribution, Factor};
+use super::{Block, Distribution, Factor, FactorExt};
 use std::fmt;
 
 /// The extents of a product.

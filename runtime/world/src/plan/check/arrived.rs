@@ -1,7 +1,7 @@
 //! How much of a matrix has come to a place of a rank.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor};
+use crate::plan::{Block, Factor, FactorExt};
 use std::ops::Range;
 
 /// How many elements have come, by the rows of A or the columns of B that they are of. No element comes twice, and none that

@@ -113,7 +113,7 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64
 
 impl RankTime {
     fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
-        let own = Factor::ALL.map(|factor| &schedule.shards().of_factor(factor)[number]);
+        let own = Factor::BOTH.map(|factor| &schedule.shards().of_factor(factor)[number]);
         let splits = |block: &Block| machine.gpu.splits(block.rows.len(), block.cols.len());
         let before = if machine.gpu.splits.once { own.into_iter().map(splits).sum() } else { 0.0 };
         Self { before, there: before, exchanged: before, ..Self::default() }

@@ -2,7 +2,7 @@
 
 use super::ELEMENT;
 use crate::plan::work::work;
-use crate::plan::{Block, Exchange, Factor, Hosts, Machine, Move, Place, VerifiedSchedule};
+use crate::plan::{Block, Exchange, Factor, FactorExt, Hosts, Machine, Move, Place, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// What travels.
