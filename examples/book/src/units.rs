@@ -1,6 +1,7 @@
 //! What a kernel asks of each unit of a multiprocessor.
 
 pub use super::unit_name::UnitName;
+use gemm_dsl::target::arch;
 use gemm_perf::{DeviceModel, H200, Work};
 use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
@@ -9,11 +10,11 @@ use serde::Serialize;
 pub const DEVICE: DeviceModel = H200;
 
 /// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
-pub(super) const ISSUED: f64 = 4.0;
+pub(super) const ISSUED: f64 = arch::SCHEDULERS as f64;
 const WAVEFRONTS: f64 = 1.0;
 
 /// Bytes of a sector.
-pub(super) const SECTOR_BYTES: u64 = 32;
+pub(super) const SECTOR_BYTES: u64 = arch::SECTOR_BYTES as u64;
 
 /// Multiplications and additions of its tensor cores in a cycle, of numbers of so many bits: of 32, half as many as of 16.
 fn matrix_flops(bits: u32) -> f64 {

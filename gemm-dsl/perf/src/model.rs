@@ -2,7 +2,7 @@
 
 use super::occupancy::{Block, occupancy};
 use super::{DeviceModel, LaunchLoad};
-use gemm_dsl::target::arch::WARP;
+use gemm_dsl::target::arch::{self, WARP};
 use std::fmt;
 
 /// What works on a multiprocessor, or for it.
@@ -147,7 +147,7 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
         (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
         work.shared_wavefronts.max(returned) + work.lines,
         work.mma_flops / rates.mma_flops + work.wgmma_flops / rates.wgmma_flops,
-        32.0 * work.sectors / rates.l2_bytes,
+        SECTOR * work.sectors / rates.l2_bytes,
     ];
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
     // Blocks that share a multiprocessor: the scheduler with most of their warps takes longest.
@@ -203,7 +203,9 @@ pub fn program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Pre
 }
 
 /// Schedulers of a multiprocessor, each of which issues an instruction in a cycle, of its own warps.
-const SCHEDULERS: f64 = 4.0;
+const SCHEDULERS: f64 = arch::SCHEDULERS as f64;
+/// Bytes of a sector.
+const SECTOR: f64 = arch::SECTOR_BYTES as f64;
 
 /// The machine code of rounds that do not fit where a multiprocessor keeps code, of a block.
 struct Code {
@@ -271,5 +273,5 @@ fn memory(device: &DeviceModel, launch: &LaunchLoad, at_once: f64) -> (f64, f64)
     let sets = (rows * cols / (rows_at_once * cols_at_once)).max(1.0);
     let again = sets * (rows_at_once * reads.strips[0] + cols_at_once * reads.strips[1]);
     let moved = all.max(again + reads.once);
-    (moved, (moved / (32.0 * launch.work.sectors).max(1.0)).min(1.0))
+    (moved, (moved / (SECTOR * launch.work.sectors).max(1.0)).min(1.0))
 }

@@ -1,12 +1,15 @@
 //! What the access of a warp costs, as a function of where its lanes access: what is counted is what can be drawn.
 
 pub(crate) mod pattern;
+
+use gemm_dsl::target::arch;
+
 /// Bytes of a sector of global memory, in which it is moved.
-pub const SECTOR: u64 = 32;
+pub const SECTOR: u64 = arch::SECTOR_BYTES as u64;
 /// Sectors of a line of the first-level cache.
-const LINE: u64 = 4;
+const LINE: u64 = arch::LINE_SECTORS as u64;
 /// Banks of shared memory, each a word of 4 bytes wide.
-pub const BANKS: usize = 32;
+pub const BANKS: usize = arch::BANKS as usize;
 
 /// The most parts of a bank that a lane accesses at once: those of 16 bytes.
 const QUAD: u32 = 4;

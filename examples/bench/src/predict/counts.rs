@@ -14,7 +14,7 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Copies, SgemmSpec, SplitK};
 use gemm_dsl::target::Format;
-use gemm_dsl::target::arch::WARP;
+use gemm_dsl::target::arch::{LINE_SECTORS, SECTOR_BYTES, WARP};
 use gemm_oracle::product::Size;
 use gemm_perf::{LaunchLoad, Reads, Waits, Work};
 use gemm_runtime::{Device, Error, LaunchReport, StepReport};
@@ -113,7 +113,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
             .then(a.launch.work.fma.total_cmp(&b.launch.work.fma))
     };
     for other in &mut all {
-        other.launch.reads.once = 32.0 * other.launch.work.sectors;
+        other.launch.reads.once = f64::from(SECTOR_BYTES) * other.launch.work.sectors;
     }
     // What is counted stands for numbers of 16 bits.
     let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
@@ -151,8 +151,8 @@ fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, ter
         false => 0.0,
     };
     let bytes = 2.0 * launch.waits.part_bytes * parts;
-    launch.work.sectors += bytes / 32.0;
-    launch.work.lines += bytes / 128.0;
+    launch.work.sectors += bytes / f64::from(SECTOR_BYTES);
+    launch.work.lines += bytes / f64::from(LINE_SECTORS * SECTOR_BYTES);
 }
 
 /// What blocks of the launch that multiplies wait for, and what they read.

@@ -1,12 +1,13 @@
 //! Accesses as algebra: what distance each bit of the lane adds, which bit collides, and how much padding cures it.
 
+use gemm_dsl::target::arch::WARP;
 use gemm_sim::cost;
 use gemm_sim::cost::BANKS;
 use serde::Serialize;
 
 /// Lanes of a warp, and the bits of their numbers.
-const LANES: usize = 32;
-const BITS: usize = 5;
+const LANES: usize = WARP as usize;
+const BITS: usize = WARP.ilog2() as usize;
 
 /// The distances that lanes have, where they are a sum over the bits of the lane's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
