@@ -12,6 +12,12 @@ enum DecodedNumber {
     Double(f64),
 }
 
+/// The bits of a digit, 0 to 9, as an element of a type.
+pub fn digit(elem: Elem, digit: u8) -> u64 {
+    let bits = convert(Elem::U8, elem, digit.into());
+    bits.unwrap_or_else(|_| unreachable!("every type has the digits"))
+}
+
 /// The bits of a value as those of another type. An integer that does not fit an integer type is an
 /// error; a floating-point number that does not fit one becomes the nearest that does.
 pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind> {
