@@ -81,61 +81,6 @@ impl Communicator {
         self.enqueue(doing, stream, calls)
     }
 
-    /// Puts on a stream that the bytes of each rank, as many of all, come to every rank, in the order of the ranks.
-    ///
-    /// It may return before that is on the stream: [`Communicator::settle`] comes next.
-    ///
-    /// # Errors
-    /// As of [`Communicator::exchange`].
-    ///
-    /// # Safety
-    /// As of [`Communicator::exchange`], of `bytes` bytes at `from` and as many for each rank at `to`; those at `from` may be
-    /// this rank's part of those at `to`.
-    pub unsafe fn all_gather(
-        &self,
-        stream: u64,
-        from: u64,
-        to: u64,
-        bytes: usize,
-    ) -> NcclResult<()> {
-        let doing = Doing::AllGather;
-        let all = self.ranks().saturating_mul(bytes);
-        in_memory(from, bytes).and(in_memory(to, all)).map_err(|need| doing.refused(need))?;
-        let (from, to) = (from as usize as *const c_void, to as usize as *mut c_void);
-        let call = move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-            // SAFETY: the caller vouches for addresses and stream.
-            unsafe { (functions.all_gather)(from, to, bytes, BYTES, handle, stream) }
-        };
-        self.enqueue(doing, stream, Some(call).filter(|_| bytes > 0).into_iter())
-    }
-
-    /// Puts on a stream that the bytes of one rank come to every rank.
-    ///
-    /// It may return before that is on the stream: [`Communicator::settle`] comes next.
-    ///
-    /// # Errors
-    /// As of [`Communicator::exchange`].
-    ///
-    /// # Safety
-    /// As of [`Communicator::exchange`], of `bytes` bytes at `at`.
-    pub unsafe fn broadcast(
-        &self,
-        stream: u64,
-        at: u64,
-        bytes: usize,
-        root: usize,
-    ) -> NcclResult<()> {
-        let doing = Doing::Broadcast;
-        let checked = self.is_rank(root).and(in_memory(at, bytes));
-        checked.map_err(|need| doing.refused(need))?;
-        let (at, root) = (at as usize as *mut c_void, root as c_int);
-        let call = move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-            // SAFETY: the caller vouches for address and stream, and the root is a rank of the communicator.
-            unsafe { (functions.broadcast)(at, at, bytes, BYTES, root, handle, stream) }
-        };
-        self.enqueue(doing, stream, Some(call).filter(|_| bytes > 0).into_iter())
-    }
-
     /// What NCCL would not find out before it is too late.
     fn check(&self, parts: &[NcclTransfer]) -> Result<(), String> {
         for part in parts {

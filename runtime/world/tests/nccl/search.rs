@@ -160,7 +160,7 @@ pub fn old() -> Result<(), Failed> {
 }
 
 /// Functions that the runtime needs.
-pub const FUNCTIONS: [&str; 19] = [
+pub const FUNCTIONS: [&str; 17] = [
     "ncclGetVersion",
     "ncclGetUniqueId",
     "ncclGetErrorString",
@@ -176,8 +176,6 @@ pub const FUNCTIONS: [&str; 19] = [
     "ncclGroupEnd",
     "ncclSend",
     "ncclRecv",
-    "ncclAllGather",
-    "ncclBroadcast",
     "ncclMemAlloc",
     "ncclMemFree",
 ];
