@@ -386,7 +386,7 @@ fn split_specs_are_warmed_up() {
     assert!(b.is_err(), "x has too few elements");
     let y = device.alloc(3000 * 400).expect("room");
     let b = MatrixRef::new(&y, 3000, 400).expect("room");
-    let weights = device.prepare(Arith::Bf16x6, &b).expect("planes");
+    let weights = device.prepare(Arith::Bf16x6, &b).expect("splits");
     let mut c = device.alloc_matrix(200, 400).expect("room");
     let call = sgemm(&a, &weights, &mut c).accuracy(Accuracy::Bound);
     let tables = Tables::for_arch(Some(90), Accuracy::Bound);

@@ -49,7 +49,7 @@ pub(crate) struct Kernels<'k, E> {
 struct SplitSource<'k> {
     /// None of no elements.
     view: Option<MatrixRef<'k>>,
-    /// Planes of the product before, for the memory that they take.
+    /// Splits of the product before, for the memory that they take.
     spare: Option<Arc<SplitBuffers>>,
 }
 
@@ -183,7 +183,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if let Some(kernels) = &self.kernels {
             let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
             let (of_a, of_b) = self.splits_of(part.is_own);
-            let splits = [of_a.as_ref().and_then(|a| a.splits(0)), of_b.and_then(|b| b.splits(1))];
+            let of_a = of_a.as_ref().and_then(|a| a.splits(Factor::A));
+            let splits = [of_a, of_b.and_then(|b| b.splits(Factor::B))];
             used.push(with_splits(program, splits)?.0);
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {

@@ -19,7 +19,7 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// slower while its rank is in an exchange.
 ///
 /// What the model does not know: kernels that split K, for products of less than a wave of the smallest tiles; what a product
-/// reads and writes beside planes, which matters where it has few terms; products whose last wave runs beside the first one of the next;
+/// reads and writes beside splits, which matters where it has few terms; products whose last wave runs beside the first one of the next;
 /// clocks that fall under load; kernels of NCCL that wait for multiprocessors which a product holds, for up to the time of a
 /// tile; links that are not equally fast between all GPUs of a host; networks with less between some hosts than into each; and
 /// how long ranks take to come to the first step. Nothing of several hosts was measured.
@@ -46,7 +46,7 @@ pub struct Estimate {
     /// Bytes that come to each rank from others.
     pub bytes: Vec<u64>,
     /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and those of blocks that the machine
-    /// [packs](Machine::staging). Memory that a kernel takes is not in it: planes, and sums of parts of K.
+    /// [packs](Machine::staging). Memory that a kernel takes is not in it: splits, and sums of parts of K.
     pub memory: Vec<u64>,
     /// Seconds of what each rank keeps of the product, in one launch, on the slowest rank.
     pub local: f64,

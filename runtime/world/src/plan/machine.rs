@@ -94,7 +94,7 @@ pub struct Hosts {
 
 impl Gpu {
     /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it: multiprocessors take tiles in
-    /// waves, and the last one takes as long as any. Before it, planes are made of A and B. Nothing is launched for none.
+    /// waves, and the last one takes as long as any. Before it, splits are made of A and B. Nothing is launched for none.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,
@@ -102,12 +102,12 @@ impl Gpu {
         }
     }
 
-    /// Seconds of making the planes of a matrix.
+    /// Seconds of making the splits of a matrix.
     pub(super) fn splits(&self, rows: usize, cols: usize) -> f64 {
         rows as f64 * cols as f64 * self.splits.bytes / self.memory
     }
 
-    /// Those of a product whose planes have been made.
+    /// Those of a product whose splits have been made.
     pub(super) fn multiplied(&self, [m, n, k]: [usize; 3]) -> f64 {
         if m == 0 || n == 0 {
             return 0.0;

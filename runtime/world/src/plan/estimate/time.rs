@@ -22,7 +22,7 @@ struct ProductTime {
 /// What a rank has come to.
 #[derive(Default)]
 struct RankTime {
-    /// What planes of its own parts take, which are made before all else.
+    /// What splits of its own parts take, which are made before all else.
     before: f64,
     /// How many of its steps it has taken.
     steps: usize,
