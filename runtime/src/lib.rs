@@ -135,7 +135,7 @@ pub mod internal {
     #[cfg(feature = "sim")]
     pub use crate::backend::simulator::Simulator;
     pub use crate::backend::{Area, Areas, Backend};
-    pub use crate::device::{Either, On};
+    pub use crate::device::{DeviceBackend, On};
     pub use crate::dyn_array::{AnyInput, AnyOutput, Readable, Writable};
     pub use crate::kernel::operands::{GivenOperands, arrays, sealed as operands};
     pub use crate::kernel::reduce::{

@@ -1,6 +1,6 @@
 //! How a kernel is run.
 
-use crate::tensor_core::Rules;
+use crate::tensor_core::AccumulationRules;
 
 /// How a kernel is run.
 #[derive(Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct Options<'a> {
     /// itself must not share buffers with the launch that it watches.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// How matrix instructions sum, which no other statement depends on: the rules of an architecture.
-    pub tensor_cores: Rules,
+    pub tensor_cores: AccumulationRules,
     /// Whether it is only counted what the kernel does: nobody looks for races of what threads access, and blocks that synchronise run in one order alone, threads that do in one turn.
     pub unchecked: bool,
     /// Whether it is also counted what the machine code does ([`Profile::compiled`](crate::Profile::compiled)).
@@ -29,7 +29,7 @@ impl Default for Options<'_> {
         Self {
             instructions: 1 << 36,
             progress: None,
-            tensor_cores: Rules::SM_90,
+            tensor_cores: AccumulationRules::SM_90,
             unchecked: false,
             compiled: false,
         }

@@ -2,10 +2,10 @@
 //!
 //! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
 //! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
-//! M. Mikaitis, arXiv:2512.07004), and [`Rules::fused_sum`] says it: all terms of a group, the addend among them, are cut
+//! M. Mikaitis, arXiv:2512.07004), and [`AccumulationRules::fused_sum`] says it: all terms of a group, the addend among them, are cut
 //! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
 //! rounded to nearest. A sum of more terms than a group has is a chain: what one group gives is the addend of the next
-//! ([`Rules::dot`]).
+//! ([`AccumulationRules::dot`]).
 //!
 //! Of `sm_90` this was compared with the instructions themselves, `mma.sync` and `wgmma`, on an H200 (`tests/kernels`). Of
 //! `sm_80` and `sm_89` it rests on vectors that others have published (`tests/data/tensor_core`), of `sm_120` and `sm_100` on what
@@ -69,7 +69,7 @@ fn decode(word: u32, exponent_bits: u32, fraction: u32, bias: i32) -> MmaOperand
 
 /// How the tensor cores of a generation sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct AccumulationRules {
     /// Bits behind the point of the largest term that are kept of every term.
     pub kept: u32,
     /// Terms of a group where words have 16 bits; where they have 32 half as many.
@@ -78,15 +78,15 @@ pub struct Rules {
     pub least: i32,
 }
 
-impl Rules {
+impl AccumulationRules {
     /// Those of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
-    pub const SM_80: Rules = Rules { kept: 24, group: 8, least: -132 };
+    pub const SM_80: AccumulationRules = AccumulationRules { kept: 24, group: 8, least: -132 };
 
     /// Those of `sm_90` and of what came since, of `mma.sync` and of `wgmma`.
-    pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
+    pub const SM_90: AccumulationRules = AccumulationRules { kept: 25, group: 16, least: -133 };
 
     /// Those of an architecture, 90 for `sm_90`; none of one whose tensor cores take no numbers like these.
-    pub const fn for_arch(arch: u32) -> Option<Rules> {
+    pub const fn for_arch(arch: u32) -> Option<AccumulationRules> {
         match arch {
             0..80 => None,
             80..90 => Some(Self::SM_80),
@@ -107,13 +107,13 @@ impl Rules {
     ///
     /// ```
     /// use gemm_dsl::target::Format;
-    /// use gemm_sim::tensor_core::{MmaOperand, Rules};
+    /// use gemm_sim::tensor_core::{MmaOperand, AccumulationRules};
     ///
     /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
     /// let one = MmaOperand::decode(Format::Bf16, 0x3f80);
     /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| MmaOperand::decode(Format::Bf16, word));
-    /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
-    /// assert_eq!((sum(Rules::SM_80), sum(Rules::SM_90)), (-0.5, -0.75));
+    /// let sum = |rules: AccumulationRules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
+    /// assert_eq!((sum(AccumulationRules::SM_80), sum(AccumulationRules::SM_90)), (-0.5, -0.75));
     /// ```
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let terms = self.terms(format);

@@ -79,7 +79,7 @@ pub use mailbox::{Delivery, Fault, FaultKind};
 pub use npy::NpyFile;
 pub use plan::{
     Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
-    Hosts, Link, Machine, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
+    Hosts, Link, ClusterModel, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
     Splits, Step, Strategy, Tile, VerifiedSchedule,
 };
 pub use rank::{OnRank, Rank};

@@ -4,7 +4,7 @@ use super::error::{impossible, numbered, panicked};
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::{End, Rank};
 use super::tcp::{Fact, Hello, Job, Limits, meet};
-use super::{Hosts, LossReason, Machine, WorldError};
+use super::{Hosts, LossReason, ClusterModel, WorldError};
 use crate::channel::{Channel, RankLoss};
 use crate::failure_watch::FailureWatch;
 use crate::recent::RecentCalls;
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct World {
     ends: Vec<End>,
     timeout: Duration,
-    machine: Option<Machine>,
+    machine: Option<ClusterModel>,
     memory: Option<u64>,
 }
 
@@ -134,7 +134,7 @@ impl World {
         // What goes from one host to another is no collective, so each rank there is sent its own.
         let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
         let machine =
-            (of_host < job.ranks).then(|| Machine { hosts: Some(network()), ..links.machine() });
+            (of_host < job.ranks).then(|| ClusterModel { hosts: Some(network()), ..links.machine() });
         let end = End { device, channel: Arc::new(channel), links };
         Ok(Some(Self { ends: vec![end], timeout: PATIENCE, machine, memory: None }))
     }
@@ -242,7 +242,7 @@ impl World {
 
     /// What schedules are chosen by; where nobody says otherwise H200 of one host, and what connects the devices.
     #[must_use]
-    pub fn machine(mut self, machine: Machine) -> Self {
+    pub fn machine(mut self, machine: ClusterModel) -> Self {
         self.machine = Some(machine);
         self
     }

@@ -2,7 +2,7 @@
 
 use super::error::impossible;
 use super::{
-    Block, Distribution, Distributions, Estimate, Factor, Machine, Place, Schedule, ScheduleChoice,
+    Block, Distribution, Distributions, Estimate, Factor, ClusterModel, Place, Schedule, ScheduleChoice,
     ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
 };
 use crate::staging::StagingBuffers;
@@ -53,7 +53,7 @@ pub(crate) struct CachedProduct {
     /// What all ranks have to have alike: the product, and all else that the schedule and the bits depend on, but for the numbers
     /// that are given.
     pub(crate) texts: [String; 2],
-    machine: Machine,
+    machine: ClusterModel,
     /// The most memory of each rank beside its shards.
     memory: Option<u64>,
     /// Once all ranks have agreed on it.
@@ -79,7 +79,7 @@ impl CachedProduct {
     /// What is known of a product before all ranks have agreed on it.
     pub(crate) fn new(
         asked: &ProductRequest<'_>,
-        machine: &Machine,
+        machine: &ClusterModel,
         memory: Option<u64>,
     ) -> Result<Self> {
         let ProductRequest { line, is_made_for, distributions: [a, b, c], said } = *asked;

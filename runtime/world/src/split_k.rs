@@ -17,7 +17,7 @@ use gemm_runtime::Buffer;
 use gemm_runtime::internal::Backend;
 use gemm_runtime::internal::On;
 use gemm_runtime::internal::load;
-use gemm_runtime::internal::{Area, Areas, Either};
+use gemm_runtime::internal::{Area, Areas, DeviceBackend};
 use gemm_runtime::{MatrixMut, MatrixRef};
 use gemm_runtime::{ReduceKernel, SgemmKernel};
 use std::ops::Range;
@@ -169,8 +169,8 @@ fn copy(device: &gemm_runtime::Device, from: &Buffer, c: &mut Sharded) -> Result
     let packed = Rows { buffer: from, rows, cols, pitch: cols };
     let to = Rows { buffer: matrix.buffer(), rows, cols, pitch };
     match device.backend() {
-        Either::Gpu(gpu) => packed.copy(gpu, &to),
-        Either::Simulator(simulator) => packed.copy(simulator, &to),
+        DeviceBackend::Gpu(gpu) => packed.copy(gpu, &to),
+        DeviceBackend::Simulator(simulator) => packed.copy(simulator, &to),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
-use gemm_world::{Hosts, Machine, TransportKind, World};
+use gemm_world::{Hosts, ClusterModel, TransportKind, World};
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -294,7 +294,7 @@ impl ScaleOptions {
     ///
     /// # Errors
     /// [`Failure::Usage`] where nothing is known of what carries data.
-    pub fn machine(&self, ranks: usize) -> Result<Machine, Failure> {
+    pub fn machine(&self, ranks: usize) -> Result<ClusterModel, Failure> {
         let is_one_host = ranks <= self.host;
         let one = match self.carry {
             Some(TransportKind::Host) => {
@@ -309,11 +309,11 @@ impl ScaleOptions {
                     self.host
                 )));
             }
-            Some(TransportKind::Peers) => Machine::h200_copy_engines(),
-            Some(TransportKind::Nccl) | None => Machine::h200_nccl(),
+            Some(TransportKind::Peers) => ClusterModel::h200_copy_engines(),
+            Some(TransportKind::Nccl) | None => ClusterModel::h200_nccl(),
         };
         let hosts = if is_one_host { None } else { Some(Hosts::infiniband(self.host)) };
-        Ok(Machine { hosts, ..one })
+        Ok(ClusterModel { hosts, ..one })
     }
 
     /// Checks all that is predicted before any of it is.

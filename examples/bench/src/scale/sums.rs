@@ -2,7 +2,7 @@
 
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
-use gemm_world::Machine;
+use gemm_world::ClusterModel;
 
 /// Seconds that were predicted, and the efficiency.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl SumTimes {
 /// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as fast as copies reach: what a run
 /// leaves is written and read, each rank gets what the runs of all others have left, and folds that, in a second launch. What it
 /// does not know: how long ranks take to come to the call, and kernels that read more slowly than copies.
-pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> SumTimes {
+pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &ClusterModel) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
     let partial = spec
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_sum_takes_what_it_reads_and_what_travels() {
-        let machine = Machine::h200_nccl();
+        let machine = ClusterModel::h200_nccl();
         let line = spec("op: sum, block: 256, float4, items: 4, shuffle, run: 65536");
         let len = 1 << 32;
         let one = predicted(&line, len, 1, &machine);
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn more_parts_of_a_fold_and_more_hosts_travel_longer() {
-        let one_host = Machine::h200_nccl();
-        let all = |line: &str, machine: &Machine| predicted(&spec(line), 1 << 30, 16, machine).all;
+        let one_host = ClusterModel::h200_nccl();
+        let all = |line: &str, machine: &ClusterModel| predicted(&spec(line), 1 << 30, 16, machine).all;
         let (sum, moments) = ("op: sum, run: 256", "op: mean_var, run: 256");
         assert!(all(sum, &one_host) < all(moments, &one_host));
-        let hosts = Machine { hosts: Some(Hosts::infiniband(2)), ..one_host };
+        let hosts = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..one_host };
         assert!(all(sum, &one_host) < all(sum, &hosts));
         assert_eq!(predicted(&spec(sum), 0, 4, &one_host).all, 2.0 * one_host.gpu.launch);
     }

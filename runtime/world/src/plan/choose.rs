@@ -2,7 +2,7 @@
 
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Distributions, Schedule, Size};
-use super::{Factor, FactorExt, Machine, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{Factor, FactorExt, ClusterModel, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub struct ScheduleChoice {
     /// How much memory there was, if that was said.
     pub limit: Option<u64>,
     /// For which machine it was chosen.
-    pub machine: Machine,
+    pub machine: ClusterModel,
 }
 
 impl Schedule {
@@ -37,11 +37,11 @@ impl Schedule {
     /// Those of [`Schedule::new`], and [`ScheduleFault::Memory`] where all of them need more.
     ///
     /// ```
-    /// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, ScheduleFault, Strategy};
+    /// use gemm_world::plan::{Distribution, Distributions, ClusterModel, Schedule, ScheduleFault, Strategy};
     ///
     /// let n = 16384;
     /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
-    /// let machine = Machine::h200_copy_engines();
+    /// let machine = ClusterModel::h200_copy_engines();
     /// let chosen = Schedule::cheapest(distributions.clone(), 4, &machine, Some(600_000_000))?;
     /// assert_eq!(chosen.strategy, Strategy::Rotate);
     /// println!("{chosen}");
@@ -52,7 +52,7 @@ impl Schedule {
     pub fn cheapest(
         distributions: Distributions,
         ranks: usize,
-        machine: &Machine,
+        machine: &ClusterModel,
         limit: Option<u64>,
     ) -> Result<ScheduleChoice, ScheduleFault> {
         let first = Self::new(distributions.clone(), ranks, Strategy::Sequential)?;
@@ -101,7 +101,7 @@ impl Schedule {
 }
 
 /// Whether parts have as many rows of C, or as many columns, as a tile, on the rank that has most.
-fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) -> bool {
+fn worthwhile(sequential: &VerifiedSchedule, machine: &ClusterModel, parts: usize) -> bool {
     let factor = sequential.exchanges.last().map_or(Factor::A, |exchange| exchange.factor);
     let most = sequential.shards().c.iter().map(|shard| factor.outer(shard).len()).max();
     parts == 1

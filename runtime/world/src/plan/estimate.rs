@@ -3,14 +3,14 @@
 mod time;
 mod traffic;
 
-use super::{Machine, StagingBuffer, VerifiedSchedule};
+use super::{ClusterModel, StagingBuffer, VerifiedSchedule};
 use gemm_dsl::spec::GemmTypes;
 use std::fmt;
 
 /// Bytes of an element: schedules are of matrices of `f32`.
 pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 
-/// What a schedule costs on a [`Machine`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
+/// What a schedule costs on a [`ClusterModel`]. Bytes and memory are exact; times are of a model, which is within 10 % of what was
 /// measured on four H200 at 8192 and above.
 ///
 /// Each rank has a time line for products and one for exchanges. An exchange begins when all that take part in it are at it and
@@ -25,12 +25,12 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// how long ranks take to come to the first step. Nothing of several hosts was measured.
 ///
 /// ```
-/// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, Strategy};
+/// use gemm_world::plan::{Distribution, Distributions, ClusterModel, Schedule, Strategy};
 ///
 /// let n = 16384;
 /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
 /// let schedule = Schedule::new(distributions, 4, Strategy::Sequential)?;
-/// let estimate = schedule.estimate(&Machine::h200_nccl());
+/// let estimate = schedule.estimate(&ClusterModel::h200_nccl());
 /// assert_eq!(estimate.bytes, [805306368; 4]);
 /// assert_eq!(
 ///     estimate.to_string(),
@@ -46,7 +46,7 @@ pub struct Estimate {
     /// Bytes that come to each rank from others.
     pub bytes: Vec<u64>,
     /// Bytes of memory that each rank needs beside its shards: [`VerifiedSchedule::staging`], and those of blocks that the machine
-    /// [packs](Machine::staging). Memory that a kernel takes is not in it: splits, and sums of parts of K.
+    /// [packs](ClusterModel::staging). Memory that a kernel takes is not in it: splits, and sums of parts of K.
     pub memory: Vec<u64>,
     /// Seconds of what each rank keeps of the product, in one launch, on the slowest rank.
     pub local: f64,
@@ -132,7 +132,7 @@ impl fmt::Display for Seconds {
 
 impl VerifiedSchedule {
     /// What it costs.
-    pub fn estimate(&self, machine: &Machine) -> Estimate {
+    pub fn estimate(&self, machine: &ClusterModel) -> Estimate {
         let traffic = traffic::traffic(self, machine);
         let bytes_of = |(staging, staged): (&Vec<StagingBuffer>, &u64)| {
             let all = staging.iter().fold(0_u64, |all, room| all.saturating_add(room.len as u64));

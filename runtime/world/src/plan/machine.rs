@@ -9,20 +9,20 @@ use gemm_perf::H200 as DEVICE;
 
 /// GPUs and what connects them, as far as it is known how long a schedule takes on them.
 ///
-/// The two that were measured are [`Machine::h200_nccl`] and [`Machine::h200_copy_engines`], with products in `f32`;
-/// [`Machine::computing`] is for those of a kernel. Others are made of these:
+/// The two that were measured are [`ClusterModel::h200_nccl`] and [`ClusterModel::h200_copy_engines`], with products in `f32`;
+/// [`ClusterModel::computing`] is for those of a kernel. Others are made of these:
 ///
 /// ```
-/// use gemm_world::plan::{Gpu, Hosts, Machine};
+/// use gemm_world::plan::{Gpu, Hosts, ClusterModel};
 ///
-/// let one_host = Machine::h200_nccl();
+/// let one_host = ClusterModel::h200_nccl();
 /// // Hosts of eight, which nobody has measured here, with faster products.
 /// let gpu = Gpu { flops: 160e12, ..one_host.gpu };
-/// let many = Machine { name: "8 hosts with 8 x H200", gpu, hosts: Some(Hosts::infiniband(8)), ..one_host };
+/// let many = ClusterModel { name: "8 hosts with 8 x H200", gpu, hosts: Some(Hosts::infiniband(8)), ..one_host };
 /// assert!(many.gpu.product([8192, 2048, 8192]) < one_host.gpu.product([8192, 2048, 8192]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
+pub struct ClusterModel {
     /// What it is called where something is printed of it.
     pub name: &'static str,
     /// Each of its GPUs.
@@ -175,7 +175,7 @@ const H200: Gpu = Gpu {
 /// 1, 16, 64, 256 and 1024 MiB a rank: within 4 % of these two.
 const NCCL: Link = Link { latency: 45e-6, rate: 330e9 };
 
-impl Machine {
+impl ClusterModel {
     /// H200 of one host, with NCCL. Four were measured, with cuBLAS in `f32`.
     ///
     /// NCCL's blocks take multiprocessors from the product, which is then as good as stopped: with own rows first and the rest

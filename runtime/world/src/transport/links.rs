@@ -6,7 +6,7 @@ use crate::collective::CollectiveContext;
 use crate::error::impossible;
 use crate::tcp::{Fact, Hello};
 use crate::{Error, Result};
-use crate::{Machine, WorldError};
+use crate::{ClusterModel, WorldError};
 use gemm_runtime::Device;
 use std::fmt;
 use std::str::FromStr;
@@ -107,11 +107,11 @@ impl Links {
     }
 
     /// What is known of devices that are connected like this.
-    pub(crate) fn machine(&self) -> Machine {
+    pub(crate) fn machine(&self) -> ClusterModel {
         match self {
-            Self::Peers(_) => Machine::h200_copy_engines(),
-            Self::Channel { simulated: false } => Machine::h200_host(),
-            _ => Machine::h200_nccl(),
+            Self::Peers(_) => ClusterModel::h200_copy_engines(),
+            Self::Channel { simulated: false } => ClusterModel::h200_host(),
+            _ => ClusterModel::h200_nccl(),
         }
     }
 

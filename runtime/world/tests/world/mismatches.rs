@@ -2,7 +2,7 @@
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{
-    Distribution, Distributions, Error, Machine, OnRank, Rank, Result, Schedule, Sharded, Strategy,
+    Distribution, Distributions, Error, ClusterModel, OnRank, Rank, Result, Schedule, Sharded, Strategy,
     World, WorldError,
 };
 
@@ -127,9 +127,9 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
             for launch in launches.expect("they multiply") {
                 assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {strategy}");
                 // What is predicted of it is of its arithmetic.
-                let machine = Machine::h200_nccl().computing(&spec);
+                let machine = ClusterModel::h200_nccl().computing(&spec);
                 assert_eq!(launch.estimate, expected.estimate(&machine));
-                assert_ne!(launch.estimate, expected.estimate(&Machine::h200_nccl()));
+                assert_ne!(launch.estimate, expected.estimate(&ClusterModel::h200_nccl()));
             }
         }
     }

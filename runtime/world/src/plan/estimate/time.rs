@@ -1,7 +1,7 @@
 //! When products and exchanges begin and end.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor, Machine, Place, Step, VerifiedSchedule};
+use crate::plan::{Block, Factor, ClusterModel, Place, Step, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// Seconds, of the slowest rank.
@@ -46,7 +46,7 @@ struct RankTime {
 /// Seconds of a product with nothing beside it. Splits of a part that the rank has as a whole itself may be there.
 fn product(
     schedule: &VerifiedSchedule,
-    machine: &Machine,
+    machine: &ClusterModel,
     rank: usize,
     block: &Block,
     places: [Place; 2],
@@ -67,7 +67,7 @@ fn product(
 
 /// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
 /// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
-pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
+pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: &[f64]) -> Times {
     let mut ranks: Vec<RankTime> =
         (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();
     // When each exchange is over.
@@ -112,7 +112,7 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64
 }
 
 impl RankTime {
-    fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
+    fn new(schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize) -> Self {
         let own = Factor::BOTH.map(|factor| &schedule.shards().of_factor(factor)[number]);
         let splits = |block: &Block| machine.gpu.splits(block.rows.len(), block.cols.len());
         let before = if machine.gpu.splits.once { own.into_iter().map(splits).sum() } else { 0.0 };
@@ -120,7 +120,7 @@ impl RankTime {
     }
 
     /// Takes steps up to the next exchange that it begins.
-    fn go(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize, over: &[f64]) {
+    fn go(&mut self, schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize, over: &[f64]) {
         for step in &schedule.steps[number][self.steps..] {
             work(1);
             match step {
@@ -141,7 +141,7 @@ impl RankTime {
     }
 
     /// When the slots have been read that the next exchange brings something into.
-    fn may_write(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> f64 {
+    fn may_write(&mut self, schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize) -> f64 {
         let role = &schedule.roles.rank(number)[self.taken];
         let mut read = None;
         for of in schedule.roles.got(&schedule.exchanges, role) {

@@ -2,7 +2,7 @@
 
 use super::ELEMENT;
 use crate::plan::work::work;
-use crate::plan::{Block, Exchange, Factor, FactorExt, Hosts, Machine, Move, Place, VerifiedSchedule};
+use crate::plan::{Block, Exchange, Factor, FactorExt, Hosts, ClusterModel, Move, Place, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// What travels.
@@ -15,7 +15,7 @@ pub(super) struct Traffic {
     pub(super) times: Vec<f64>,
 }
 
-pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
+pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &ClusterModel) -> Traffic {
     let mut bytes = vec![0_u64; schedule.ranks()];
     let mut staged = vec![0_u64; schedule.ranks()];
     let staging = machine.staging.then(|| Staging::new(schedule, machine));
@@ -53,11 +53,11 @@ pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic
 /// What is packed, or unpacked, where rows have to lie one after the other.
 struct Staging<'s> {
     schedule: &'s VerifiedSchedule,
-    machine: &'s Machine,
+    machine: &'s ClusterModel,
 }
 
 impl<'s> Staging<'s> {
-    fn new(schedule: &'s VerifiedSchedule, machine: &'s Machine) -> Self {
+    fn new(schedule: &'s VerifiedSchedule, machine: &'s ClusterModel) -> Self {
         Self { schedule, machine }
     }
 

@@ -1,6 +1,6 @@
 //! How fast products are in each arithmetic, as they were measured.
 
-use super::{Gpu, Machine, Tile};
+use super::{Gpu, ClusterModel, Tile};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_perf::Calibration;
 
@@ -90,9 +90,9 @@ impl Gpu {
     ///
     /// ```
     /// use gemm_dsl::spec::SgemmSpec;
-    /// use gemm_world::plan::Machine;
+    /// use gemm_world::plan::ClusterModel;
     ///
-    /// let gpu = Machine::h200_nccl().gpu;
+    /// let gpu = ClusterModel::h200_nccl().gpu;
     /// let spec: SgemmSpec = "tile: 128x128x32, arith: bf16x6, mma: wgmma".parse()?;
     /// let speed = gpu.product([8192; 3]) / gpu.computing(&spec).product([8192; 3]);
     /// assert!(speed > 2.4 && speed < 2.7, "{speed}");
@@ -111,7 +111,7 @@ impl Gpu {
     }
 }
 
-impl Machine {
+impl ClusterModel {
     /// The same machine where products are those of a kernel: as fast as its arithmetic is, of matrices that are stored as it
     /// takes them.
     #[must_use]
