@@ -161,10 +161,12 @@ impl Device {
         dispatch!(self, on => on.backend.synchronize())
     }
 
-    /// What tables of products choose by. The simulator stands for an H200, as the page of `sgemm_table!` says.
+    /// What tables of products choose by. The simulator stands for an H200, as the page of
+    /// `sgemm_table!` says.
     ///
-    /// [`sgemm`](crate::sgemm) chooses among tables by [`arch`](Self::arch), which the simulator has not. It takes those
-    /// for unknown GPUs there, whose rows run on every GPU (`blas/tables/safe.rs`). Their `waves` ask this target.
+    /// [`sgemm`](crate::sgemm) chooses among tables by [`arch`](Self::arch), which the simulator
+    /// has not. There it takes those for unknown GPUs, whose rows run on every GPU: tests see to
+    /// it. The `waves` of these rows ask this target.
     pub(crate) fn target(&self) -> Target {
         self.gpu().map_or(Target::H200, |gpu| Target {
             arch: gpu.arch().number(),

@@ -218,8 +218,8 @@ impl SplitBuffers {
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// The arrays of a launch in which the matrix is this factor: the splits, then, where lines are scaled, the greatest
-    /// magnitudes, as [`read`](Self::read) has them.
+    /// The arrays of a launch in which the matrix is this factor, as [`read`](Self::read) has
+    /// them: the splits, then, where lines are scaled, the greatest magnitudes.
     pub(crate) fn bind<'n, B: Backend>(
         &self,
         factor: Factor,

@@ -202,7 +202,7 @@ pub fn predict_program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<
     Some((predictions, time))
 }
 
-/// Schedulers of a multiprocessor, each of which issues an instruction in a cycle, of its own warps.
+/// Schedulers of a multiprocessor.
 const SCHEDULERS: f64 = arch::SCHEDULERS as f64;
 /// Bytes of a sector.
 const SECTOR: f64 = arch::SECTOR_BYTES as f64;

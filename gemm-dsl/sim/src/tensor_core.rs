@@ -2,8 +2,8 @@
 //!
 //! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds sums of products to numbers in binary32. PTX leaves open how: in which order, and how it is
 //! rounded. What GPUs do was found out by measurement (X. Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and
-//! M. Mikaitis, arXiv:2512.07004), and [`AccumulationRules::fused_sum`] says it: all terms of a group, the addend among them, are cut
-//! to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
+//! M. Mikaitis, arXiv:2512.07004), and [`AccumulationRules::fused_sum`] says it: all terms of a
+//! group, the addend among them, are cut to a grid that hangs on the largest of them, are added without an error, and the sum is cut to binary32. Nothing is
 //! rounded to nearest. A sum of more terms than a group has is a chain: what one group gives is the addend of the next
 //! ([`AccumulationRules::dot`]).
 //!
@@ -107,13 +107,15 @@ impl AccumulationRules {
     ///
     /// ```
     /// use gemm_dsl::target::Format;
-    /// use gemm_sim::tensor_core::{MmaOperand, AccumulationRules};
+    /// use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
     ///
     /// // Terms of 1, 2 and 4 eighths below 2^23: of them those are seen that are kept, and the sum is cut.
     /// let one = MmaOperand::decode(Format::Bf16, 0x3f80);
     /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| MmaOperand::decode(Format::Bf16, word));
-    /// let sum = |rules: AccumulationRules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
-    /// assert_eq!((sum(AccumulationRules::SM_80), sum(AccumulationRules::SM_90)), (-0.5, -0.75));
+    /// let c = 8_388_608_f32.to_bits();
+    /// let sum = |rules: AccumulationRules| rules.dot(Format::Bf16, &[one; 4], &b, c);
+    /// let sums = [AccumulationRules::SM_80, AccumulationRules::SM_90].map(sum);
+    /// assert_eq!(sums.map(f32::from_bits), [-0.5, -0.75]);
     /// ```
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let terms = self.terms(format);

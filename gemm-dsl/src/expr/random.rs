@@ -1,5 +1,7 @@
-//! Random sound expressions, for tests. They stand here since unit tests of this crate draw them, too: a crate for tests
-//! would build them of the types of another copy of this one.
+//! Random sound expressions, for tests.
+//!
+//! They stand here since unit tests of this crate draw them, too. A crate for tests would build
+//! them of the types of another copy of this one.
 
 use super::check::check;
 use super::{

@@ -6,7 +6,7 @@
 /// Threads of a warp.
 pub const WARP: u32 = 32;
 
-/// Schedulers of a multiprocessor, each of which issues an instruction in a cycle, of its own warps.
+/// Schedulers of a multiprocessor. Each issues an instruction in a cycle, of its own warps.
 pub const SCHEDULERS: u32 = 4;
 
 /// Banks of shared memory, each a word of 4 bytes wide.

@@ -156,7 +156,8 @@ impl Shipped {
     /// then slices, as the shared memory of a block holds, then as many of its blocks as that of a multiprocessor.
     ///
     /// # Errors
-    /// [`Error::Spec`] for a row that has no plan with what the call needs. Tests see to it that none ships.
+    /// [`Error::Spec`] for a row that has no plan with what the call needs. None ships: tests see
+    /// to it.
     pub(super) fn spec(
         &self,
         row: usize,

@@ -11,7 +11,7 @@
 //! sharded product has the bits of the product of one device, however many ranks there are.
 //!
 //! ```
-//! use gemm_world::plan::{Distribution, Distributions, ClusterModel, Schedule};
+//! use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule};
 //!
 //! // A is dealt out by rows, B and C by columns: each rank needs all of A.
 //! let n = 16384;

@@ -38,7 +38,7 @@ impl<T: Element> Sharded<T> {
         &self.matrix
     }
 
-    /// The elements of this part on the rank's device, given back. They are no part of anything any more.
+    /// The elements of this part on the rank's device, given back.
     ///
     /// ```
     /// use gemm_world::{Distribution, World};

@@ -37,7 +37,7 @@ impl Schedule {
     /// Those of [`Schedule::new`], and [`ScheduleFault::Memory`] where all of them need more.
     ///
     /// ```
-    /// use gemm_world::plan::{Distribution, Distributions, ClusterModel, Schedule, ScheduleFault, Strategy};
+    /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, ScheduleFault, Strategy};
     ///
     /// let n = 16384;
     /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };

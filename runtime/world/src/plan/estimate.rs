@@ -25,7 +25,7 @@ pub(super) const ELEMENT: u64 = GemmTypes::F32.c.size() as u64;
 /// how long ranks take to come to the first step. Nothing of several hosts was measured.
 ///
 /// ```
-/// use gemm_world::plan::{Distribution, Distributions, ClusterModel, Schedule, Strategy};
+/// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, Strategy};
 ///
 /// let n = 16384;
 /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };

@@ -13,12 +13,13 @@ use gemm_perf::H200 as DEVICE;
 /// [`ClusterModel::computing`] is for those of a kernel. Others are made of these:
 ///
 /// ```
-/// use gemm_world::plan::{Gpu, Hosts, ClusterModel};
+/// use gemm_world::plan::{ClusterModel, Gpu, Hosts};
 ///
 /// let one_host = ClusterModel::h200_nccl();
 /// // Hosts of eight, which nobody has measured here, with faster products.
 /// let gpu = Gpu { flops: 160e12, ..one_host.gpu };
-/// let many = ClusterModel { name: "8 hosts with 8 x H200", gpu, hosts: Some(Hosts::infiniband(8)), ..one_host };
+/// let (name, hosts) = ("8 hosts with 8 x H200", Some(Hosts::infiniband(8)));
+/// let many = ClusterModel { name, gpu, hosts, ..one_host };
 /// assert!(many.gpu.product([8192, 2048, 8192]) < one_host.gpu.product([8192, 2048, 8192]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
