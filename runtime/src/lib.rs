@@ -125,9 +125,10 @@ pub use segments::{Offset, Segments};
 pub use split_matrix::SplitMatrix;
 pub use view::{AsMatrix, AsMatrixMut, MatrixMut, MatrixOf, MatrixRef};
 
-/// What `gemm-world` builds on, and nobody else should: it may change in any version. Transports copy
-/// between addresses of a back end, and collective calls launch parts of what a user's call launches
-/// as a whole; a public API of either would be the back ends themselves.
+/// What `gemm-world` and the programs of this workspace build on, and nobody else should: it may
+/// change in any version. Transports copy between addresses of a back end, and collective calls launch
+/// parts of what a user's call launches as a whole; a public API of either would be the back ends
+/// themselves.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::backend::driver::{failed, gpus};
