@@ -63,7 +63,9 @@ fn sm_90_sums_as_it_did() {
         ];
         // No product of two numbers of binary16 is as small as that.
         if format != Format::F16 {
-            others.extend([-132, -134].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 }));
+            others.extend(
+                [-132, -134].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 }),
+            );
         }
         for rules in others {
             assert!(differing(&vectors, rules) > 0, "{format:?} {rules:?}");

@@ -185,7 +185,10 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
 }
 
 /// The launches of a program, one after the other, and how long they take together in milliseconds.
-pub fn predict_program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Prediction>, f64)> {
+pub fn predict_program(
+    device: &DeviceModel,
+    launches: &[LaunchLoad],
+) -> Option<(Vec<Prediction>, f64)> {
     let predictions: Option<Vec<Prediction>> = launches
         .iter()
         .enumerate()

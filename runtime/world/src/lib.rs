@@ -78,9 +78,9 @@ pub use mailbox::{Delivery, Fault, FaultKind};
 #[cfg(feature = "npy")]
 pub use npy::NpyFile;
 pub use plan::{
-    Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
-    Hosts, Link, ClusterModel, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
-    Splits, Step, Strategy, Tile, VerifiedSchedule,
+    Block, ClusterModel, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange,
+    Factor, Gpu, Hosts, Link, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size,
+    Split, Splits, Step, Strategy, Tile, VerifiedSchedule,
 };
 pub use rank::{OnRank, Rank};
 pub use reduce::{ShardedFor, ShardedReduce};

@@ -4,7 +4,7 @@ use super::error::{impossible, numbered, panicked};
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::{End, Rank};
 use super::tcp::{Fact, Hello, Job, Limits, meet};
-use super::{Hosts, LossReason, ClusterModel, WorldError};
+use super::{ClusterModel, Hosts, LossReason, WorldError};
 use crate::channel::{Channel, RankLoss};
 use crate::failure_watch::FailureWatch;
 use crate::recent::RecentCalls;
@@ -133,8 +133,8 @@ impl World {
         let of_host = hosts.iter().filter(|host| **host == hosts[0]).count();
         // What goes from one host to another is no collective, so each rank there is sent its own.
         let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
-        let machine =
-            (of_host < job.ranks).then(|| ClusterModel { hosts: Some(network()), ..links.machine() });
+        let machine = (of_host < job.ranks)
+            .then(|| ClusterModel { hosts: Some(network()), ..links.machine() });
         let end = End { device, channel: Arc::new(channel), links };
         Ok(Some(Self { ends: vec![end], timeout: PATIENCE, machine, memory: None }))
     }

@@ -2,8 +2,8 @@
 
 use super::error::impossible;
 use super::{
-    Block, Distribution, Distributions, Estimate, Factor, ClusterModel, Place, Schedule, ScheduleChoice,
-    ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
+    Block, ClusterModel, Distribution, Distributions, Estimate, Factor, Place, Schedule,
+    ScheduleChoice, ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
 };
 use crate::staging::StagingBuffers;
 use crate::transposition::Transposition;

@@ -136,7 +136,8 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
 /// Whether the sums would be others if the least exponent were one more or one less.
 fn tells_least(tile: &Tile, expected: &[u32]) -> bool {
     let AccumulationRules { least, .. } = AccumulationRules::SM_90;
-    let others = [least - 1, least + 1].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 });
+    let others =
+        [least - 1, least + 1].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 });
     others.iter().all(|rules| tile.multiplied(*rules) != *expected)
 }
 

@@ -3,7 +3,7 @@
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_dsl::target::Format;
-use gemm_sim::tensor_core::{MmaOperand, AccumulationRules};
+use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
 use half::{bf16, f16};
 
 /// How tensor cores sum a part of K.

@@ -9,7 +9,7 @@ use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
-use gemm_world::{Hosts, ClusterModel, TransportKind, World};
+use gemm_world::{ClusterModel, Hosts, TransportKind, World};
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};

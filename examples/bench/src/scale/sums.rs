@@ -97,7 +97,8 @@ mod tests {
     #[test]
     fn more_parts_of_a_fold_and_more_hosts_travel_longer() {
         let one_host = ClusterModel::h200_nccl();
-        let all = |line: &str, machine: &ClusterModel| predicted(&spec(line), 1 << 30, 16, machine).all;
+        let all =
+            |line: &str, machine: &ClusterModel| predicted(&spec(line), 1 << 30, 16, machine).all;
         let (sum, moments) = ("op: sum, run: 256", "op: mean_var, run: 256");
         assert!(all(sum, &one_host) < all(moments, &one_host));
         let hosts = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..one_host };

@@ -246,7 +246,8 @@ pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> 
             let mut words: Vec<i64> = asked.iter().map(|(word, _)| *word).collect();
             words.sort_unstable();
             words.dedup();
-            (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(SECTOR_WORDS as u64));
+            (found.cost, found.least) =
+                (sectors, (words.len() as u64).div_ceil(SECTOR_WORDS as u64));
             found.grid = sector_lines(&asked);
         }
     }

@@ -46,7 +46,10 @@ fn sums_are_cut_towards_zero() {
         // 2^24 and 1.5: half a unit in the last place of the sum, and more.
         for sign in [1.0_f32, -1.0] {
             let large = sign * 16_777_216.0;
-            assert_eq!(dot(AccumulationRules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large), large);
+            assert_eq!(
+                dot(AccumulationRules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large),
+                large
+            );
             let below = dot(AccumulationRules::SM_90, format, &[(-sign, 1.0)], large);
             assert_eq!(below, large - sign);
         }
@@ -56,7 +59,9 @@ fn sums_are_cut_towards_zero() {
 /// One group sums its terms without an error, whatever their order; two cut between them.
 #[test]
 fn groups_are_as_long_as_they_are() {
-    for (rules, terms) in [(AccumulationRules::SM_80, [8, 8, 4]), (AccumulationRules::SM_90, [16, 16, 8])] {
+    for (rules, terms) in
+        [(AccumulationRules::SM_80, [8, 8, 4]), (AccumulationRules::SM_90, [16, 16, 8])]
+    {
         for (format, terms) in Format::ALL.into_iter().zip(terms) {
             assert_eq!(rules.terms(format), terms);
             // 2^24 and 1: the one is lost when a group ends, unless another term has taken the large one away by then.
@@ -73,7 +78,9 @@ fn groups_are_as_long_as_they_are() {
 fn what_is_not_finite_gives_what_it_gives() {
     let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2000));
     for format in Format::ALL {
-        let of = |terms: &[(f32, f32)], c: f32| dot(AccumulationRules::SM_90, format, terms, c).to_bits();
+        let of = |terms: &[(f32, f32)], c: f32| {
+            dot(AccumulationRules::SM_90, format, terms, c).to_bits()
+        };
         let none = CANONICAL_NAN;
         assert_eq!(of(&[(nan, 1.0)], 1.0), none);
         assert_eq!(of(&[(1.0, 1.0)], nan), none);
@@ -98,7 +105,9 @@ fn what_is_not_finite_gives_what_it_gives() {
 #[test]
 fn a_sum_without_a_bit_is_zero_above() {
     for format in Format::ALL {
-        let of = |terms: &[(f32, f32)], c: f32| dot(AccumulationRules::SM_90, format, terms, c).to_bits();
+        let of = |terms: &[(f32, f32)], c: f32| {
+            dot(AccumulationRules::SM_90, format, terms, c).to_bits()
+        };
         assert_eq!(of(&[(-0.0, 1.0)], -0.0), 0);
         assert_eq!(of(&[(1.5, 1.5), (-1.5, 1.5)], -0.0), 0);
         assert_eq!(of(&[], -0.0), (-0.0_f32).to_bits(), "no group, and nothing is added");
@@ -132,6 +141,12 @@ fn low_bits_of_a_tf32_do_not_count() {
 #[test]
 fn architectures_have_their_rules() {
     assert_eq!([70, 75, 79].map(AccumulationRules::for_arch), [None; 3]);
-    assert_eq!([80, 86, 87, 89].map(AccumulationRules::for_arch), [Some(AccumulationRules::SM_80); 4]);
-    assert_eq!([90, 100, 120].map(AccumulationRules::for_arch), [Some(AccumulationRules::SM_90); 3]);
+    assert_eq!(
+        [80, 86, 87, 89].map(AccumulationRules::for_arch),
+        [Some(AccumulationRules::SM_80); 4]
+    );
+    assert_eq!(
+        [90, 100, 120].map(AccumulationRules::for_arch),
+        [Some(AccumulationRules::SM_90); 3]
+    );
 }

@@ -125,7 +125,8 @@ impl Contract {
             }
         }
         let mut grid = [0; 3];
-        for (axis, (blocks, limit)) in self.grid.iter().zip(GRID_BLOCKS.map(u64::from)).enumerate() {
+        for (axis, (blocks, limit)) in self.grid.iter().zip(GRID_BLOCKS.map(u64::from)).enumerate()
+        {
             let subject = || Subject::Blocks { axis };
             let value = self.value(blocks, &values, subject)?;
             if value > limit {

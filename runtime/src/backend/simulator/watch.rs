@@ -108,7 +108,8 @@ impl Arguments {
         let digit = |(number, given): (usize, &BufferArg)| match given {
             BufferArg::One(buffer) if number == 0 || buffer.elem() == Elem::F32 => {
                 let elem = buffer.elem();
-                let digits = (0..buffer.len()).map(|index| gemm_sim::digit(elem, (index % 10) as u8));
+                let digits =
+                    (0..buffer.len()).map(|index| gemm_sim::digit(elem, (index % 10) as u8));
                 BufferArg::One(Buffer::from_bits(elem, digits))
             }
             other => other.copied(),

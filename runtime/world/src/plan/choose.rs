@@ -2,7 +2,7 @@
 
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Distributions, Schedule, Size};
-use super::{Factor, FactorExt, ClusterModel, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{ClusterModel, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 

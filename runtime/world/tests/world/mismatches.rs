@@ -2,8 +2,8 @@
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{
-    Distribution, Distributions, Error, ClusterModel, OnRank, Rank, Result, Schedule, Sharded, Strategy,
-    World, WorldError,
+    ClusterModel, Distribution, Distributions, Error, OnRank, Rank, Result, Schedule, Sharded,
+    Strategy, World, WorldError,
 };
 
 /// The error that each of three ranks gets, after which they meet once more.

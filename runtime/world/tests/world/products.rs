@@ -7,8 +7,8 @@ use gemm_runtime::{
     sgemm_table, spec,
 };
 use gemm_world::{
-    Distribution, Distributions, Error, ClusterModel, OnRank, Rank, Schedule, Sharded, Strategy, World,
-    WorldError,
+    ClusterModel, Distribution, Distributions, Error, OnRank, Rank, Schedule, Sharded, Strategy,
+    World, WorldError,
 };
 
 /// Lines without operands. Those that are not `pitched` take columns of C at once.

@@ -1,7 +1,7 @@
 //! When products and exchanges begin and end.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor, ClusterModel, Place, Step, VerifiedSchedule};
+use crate::plan::{Block, ClusterModel, Factor, Place, Step, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// Seconds, of the slowest rank.
@@ -120,7 +120,13 @@ impl RankTime {
     }
 
     /// Takes steps up to the next exchange that it begins.
-    fn go(&mut self, schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize, over: &[f64]) {
+    fn go(
+        &mut self,
+        schedule: &VerifiedSchedule,
+        machine: &ClusterModel,
+        number: usize,
+        over: &[f64],
+    ) {
         for step in &schedule.steps[number][self.steps..] {
             work(1);
             match step {
@@ -141,7 +147,12 @@ impl RankTime {
     }
 
     /// When the slots have been read that the next exchange brings something into.
-    fn may_write(&mut self, schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize) -> f64 {
+    fn may_write(
+        &mut self,
+        schedule: &VerifiedSchedule,
+        machine: &ClusterModel,
+        number: usize,
+    ) -> f64 {
         let role = &schedule.roles.rank(number)[self.taken];
         let mut read = None;
         for of in schedule.roles.got(&schedule.exchanges, role) {

@@ -2,7 +2,9 @@
 
 use super::ELEMENT;
 use crate::plan::work::work;
-use crate::plan::{Block, Exchange, Factor, FactorExt, Hosts, ClusterModel, Move, Place, VerifiedSchedule};
+use crate::plan::{
+    Block, ClusterModel, Exchange, Factor, FactorExt, Hosts, Move, Place, VerifiedSchedule,
+};
 use std::collections::BTreeMap;
 
 /// What travels.

@@ -1,6 +1,6 @@
 //! How fast products are in each arithmetic, as they were measured.
 
-use super::{Gpu, ClusterModel, Tile};
+use super::{ClusterModel, Gpu, Tile};
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_perf::Calibration;
 

@@ -28,7 +28,12 @@ fn local_products_take_as_long_as_was_measured() {
 fn all_gathers_are_as_fast_as_was_measured() {
     for (mib, rate) in [(1, 58e9), (16, 251e9), (64, 296e9), (256, 324e9), (1024, 341e9)] {
         let bytes = (3 * mib) << 20;
-        within(bytes as f64 / ClusterModel::h200_nccl().link.time(bytes), rate, 0.05, "an all-gather");
+        within(
+            bytes as f64 / ClusterModel::h200_nccl().link.time(bytes),
+            rate,
+            0.05,
+            "an all-gather",
+        );
     }
     // Those of the products.
     for (n, milliseconds) in SIZES.into_iter().zip([0.68, 2.50, 9.5]) {
@@ -186,7 +191,10 @@ fn patches_need_less_of_other_hosts() {
 fn rotating_needs_two_shards_of_memory() {
     let n = 131_072;
     let of = |strategy| {
-        Schedule::new(by_columns(n), 4, strategy).unwrap().estimate(&ClusterModel::h200_nccl()).memory
+        Schedule::new(by_columns(n), 4, strategy)
+            .unwrap()
+            .estimate(&ClusterModel::h200_nccl())
+            .memory
     };
     let shard = 4 * (n * n / 4) as u64;
     assert_eq!(of(Strategy::Rotate), [2 * shard; 4]);

@@ -31,7 +31,11 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
         ("tile: 128x128x32, arith: f16x3, mma: wgmma", 0.670448, 4.84533, 0.03),
     ] {
         let spec: SgemmSpec = line.parse().unwrap();
-        for machine in [ClusterModel::h200_nccl(), ClusterModel::h200_copy_engines(), ClusterModel::h200_host()] {
+        for machine in [
+            ClusterModel::h200_nccl(),
+            ClusterModel::h200_copy_engines(),
+            ClusterModel::h200_host(),
+        ] {
             let gpu = machine.computing(&spec).gpu;
             for (n, measured) in [(4096, of_4096), (8192, of_8192)] {
                 let off = gpu.product([n; 3]) * 1e3 / measured - 1.0;
@@ -97,8 +101,10 @@ fn blocks_whose_rows_lie_apart_are_staged() {
     let staged = |distributions: &Distributions, ranks, strategy, lies| {
         let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
         let plain = ClusterModel { layout: lies, ..slow(Splits::default()) };
-        let (without, with) =
-            (schedule.estimate(&plain), schedule.estimate(&ClusterModel { staging: true, ..plain }));
+        let (without, with) = (
+            schedule.estimate(&plain),
+            schedule.estimate(&ClusterModel { staging: true, ..plain }),
+        );
         assert_eq!(without.bytes, with.bytes);
         let more = |(with, without): (&u64, &u64)| with - without;
         let memory: Vec<u64> = with.memory.iter().zip(&without.memory).map(more).collect();
@@ -142,13 +148,17 @@ fn what_is_staged_has_to_fit() {
     };
     let plain = slow(Splits::default());
     let staging = ClusterModel { staging: true, ..plain };
-    let least =
-        |machine: &ClusterModel| match Schedule::cheapest(distributions.clone(), 4, machine, Some(0))
-            .unwrap_err()
-        {
-            ScheduleFault::Memory { least, .. } => least,
-            other => panic!("{other}"),
-        };
+    let least = |machine: &ClusterModel| match Schedule::cheapest(
+        distributions.clone(),
+        4,
+        machine,
+        Some(0),
+    )
+    .unwrap_err()
+    {
+        ScheduleFault::Memory { least, .. } => least,
+        other => panic!("{other}"),
+    };
     assert!(least(&plain) < least(&staging));
     let chosen =
         Schedule::cheapest(distributions.clone(), 4, &staging, Some(least(&staging))).unwrap();

@@ -91,7 +91,8 @@ fn an_exchange_takes_as_long_as_who_sends_most() {
             Distributions { a, b: Distribution::cols(3, 6), c: Distribution::cols(5, 6) };
         let schedule = Schedule::new(distributions, 4, Strategy::Sequential).unwrap();
         let link = Link { latency: 0.0, rate: f64::INFINITY };
-        let machine = ClusterModel { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
+        let machine =
+            ClusterModel { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
         assert_eq!(schedule.estimate(&machine).exchanges, seconds);
     }
 }
