@@ -95,8 +95,8 @@ impl Device {
         dispatch!(self, on => {
             let b = operand::read(on, &matrix, "matrix")?;
             let input = BoundArray::matrix("matrix", b.place.clone(), matrix.shape());
-            let all = with_elements!(&mut splits.numbers, all => write(on, all, "planes")?);
-            let bound = BoundArray::array("planes", all.place.clone(), &splits.axes);
+            let all = with_elements!(&mut splits.numbers, all => write(on, all, NAME)?);
+            let bound = BoundArray::array(NAME, all.place.clone(), &splits.axes);
             let mut arrays = vec![(Operand::Input(1), input), (SPLITS[Factor::B.index()], bound)];
             let lost = lost.as_mut().map(|word| write(on, word, "lost")).transpose()?;
             if let Some(word) = &lost {
@@ -180,7 +180,11 @@ impl SplitMatrix<'_> {
     /// ```
     pub fn t(&self) -> SplitMatrix<'_> {
         let (arith, splits) = (self.arith, self.splits.clone());
-        SplitMatrix { matrix: self.matrix.t(), arith, splits, factor: self.factor.other() }
+        let factor = match self.factor {
+            Factor::A => Factor::B,
+            Factor::B => Factor::A,
+        };
+        SplitMatrix { matrix: self.matrix.t(), arith, splits, factor }
     }
 
     /// Its splits, for the memory that they take.
@@ -200,7 +204,7 @@ impl SplitMatrix<'_> {
     }
 }
 
-/// What messages call them.
+/// What messages call them, as the text of kernels does.
 const NAME: &str = "planes";
 
 impl SplitBuffers {
@@ -214,8 +218,8 @@ impl SplitBuffers {
         [Ok(numbers)].into_iter().chain(greatest).collect()
     }
 
-    /// The arrays of a launch in which the matrix is this factor, as [`read`](Self::read) has them:
-    /// the splits, then, where lines are scaled, the greatest magnitudes.
+    /// The arrays of a launch in which the matrix is this factor, as [`read`](Self::read) has
+    /// them: the splits, then, where lines are scaled, the greatest magnitudes.
     pub(crate) fn bind<'n, B: Backend>(
         &self,
         factor: Factor,

@@ -6,7 +6,7 @@ use gemm_fixtures::clusters::{Clustered, End, Fault};
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::Product;
 use gemm_oracle::random::Random;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 
@@ -15,7 +15,10 @@ fn computes(of: Clustered, extents: [usize; 3], kind: Kind) {
     let kernel = of.kernel().expect("a sound kernel");
     let operands = of.product.operands(kind, extents, 1);
     let (found, counters) = Product::simulate(&kernel, &operands).expect("no fault");
-    assert!(found == of.product.expected(&operands, Rules::SM_90), "{of:?} {extents:?} {kind:?}");
+    assert!(
+        found == of.product.expected(&operands, AccumulationRules::SM_90),
+        "{of:?} {extents:?} {kind:?}"
+    );
     let [m, n, k] = extents;
     let [across, down] = of.blocks([m, n]).map(|blocks| blocks as u64);
     let rounds = across * down * k.div_ceil(of.product.depth() as usize) as u64;

@@ -9,7 +9,7 @@ use gemm_fixtures::tensor_copies;
 use gemm_fixtures::tensor_core::Kind;
 use gemm_fixtures::warp_specialised::{Fault, Fill, Product};
 use gemm_oracle::random::Random;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use gemm_sim::{FaultKind, MbarrierFault, SimError, WaitReason};
 use libtest_mimic::Trial;
 
@@ -22,7 +22,7 @@ fn computes(product: Product, extents: [usize; 3]) {
     for kind in [Kind::Any, Kind::Near] {
         let operands = product.operands(kind, extents, 1);
         let (found, counters) = Product::simulate(&kernel, &operands).expect("no fault");
-        let expected = product.expected(&operands, Rules::SM_90);
+        let expected = product.expected(&operands, AccumulationRules::SM_90);
         assert!(found == expected, "{product:?} {kind:?}");
         let [m, n, k] = extents.map(|extent| extent as u64);
         let [rows, columns] = product.tile().map(|extent| extent as u64);
@@ -190,7 +190,7 @@ fn another_part_of_a_row_gives_other_numbers() {
     let kernel = product.kernel().expect("a sound kernel");
     let operands = product.operands(Kind::Near, [128, 64, 128], 1);
     let (found, _) = Product::simulate(&kernel, &operands).expect("no fault");
-    let expected = product.expected(&operands, Rules::SM_90);
+    let expected = product.expected(&operands, AccumulationRules::SM_90);
     let differing = found.iter().zip(&expected).filter(|(found, said)| found != said).count();
     assert!(differing > found.len() / 2);
     let FaultKind::MisalignedTile { place, bytes } = kind(Fault::OtherRow) else { panic!("a row") };
@@ -252,7 +252,7 @@ fn splits_are_summed_by_stages() {
         let extents = [PLANES * m, PLANES * n, k];
         let operands = Kind::Near.tile(Format::Bf16, extents, &mut Random::new(3));
         let (found, counters) = splits::simulate(&operands).expect("no fault");
-        assert!(found == splits::expected(&operands, Rules::SM_90), "{m}x{n}x{k}");
+        assert!(found == splits::expected(&operands, AccumulationRules::SM_90), "{m}x{n}x{k}");
         let [rows, columns] = splits::TILE.map(|extent| extent as usize);
         let stages = m.div_ceil(rows) * n.div_ceil(columns) * k.div_ceil(64);
         // A step for each pair of planes, by eight warps.

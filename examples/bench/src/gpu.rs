@@ -14,11 +14,12 @@ pub use blas::{Blas, Product};
 pub use ceiling::{fma_rate, read_rate};
 pub use check::{BEHIND, Verifier};
 pub use elements::elements;
+pub use gemm_runtime::internal::failed;
 pub use graph::captured;
 pub use reference::GpuReference;
 pub use timer::{Timer, Work, median};
 
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError};
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream};
 use cudarc::nvrtc::Ptx;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::{Device, Error};
@@ -53,16 +54,5 @@ impl<'d> Gpu<'d> {
         let module = self.context.load_module(Ptx::from_binary(compiled.cubin));
         let module = module.map_err(failed(format!("loading kernel `{name}`")))?;
         module.load_function(name).map_err(failed(format!("finding kernel `{name}`")))
-    }
-}
-
-/// Turns a driver error into the runtime's; `doing` names the failed operation.
-pub fn failed(doing: impl Into<String>) -> impl FnOnce(DriverError) -> Error {
-    move |error| {
-        let text = match error.error_string() {
-            Ok(text) => text.to_string_lossy().into_owned(),
-            Err(_) => "the driver has no explanation".to_owned(),
-        };
-        Error::Driver { doing: doing.into(), code: format!("{:?}", error.0), text }
     }
 }

@@ -12,7 +12,7 @@ use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
 use plotters::style::{Color, FontStyle, RGBColor, ShapeStyle, WHITE, register_font};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Reason why a plot could not be drawn.
@@ -34,7 +34,14 @@ pub enum PlotError {
     },
 }
 
-/// Default size of a plot in pixels.
+/// The path of one picture of several: `plot.svg` as `plot-rows.svg`.
+pub(crate) fn suffixed(path: &Path, name: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path.extension().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{name}.{extension}"))
+}
+
+/// The size of a picture in pixels, unless it says otherwise.
 const SIZE: (u32, u32) = (960, 600);
 const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(40, 40, 40);

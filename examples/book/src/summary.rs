@@ -2,7 +2,7 @@
 //! it.
 
 use super::report::{Report, Sentence};
-use super::units::{Unit, Wavefronts, issuing_fmas};
+use super::units::{SECTOR_BYTES, Unit, Wavefronts, issuing_fmas};
 use gemm_bench::change::number;
 use gemm_bench::table::percent;
 use gemm_draw::view::executed;
@@ -43,7 +43,7 @@ pub(super) fn sentences(report: &Report, c: &Counters) -> Vec<Sentence> {
         say("source", text);
     }
     conflicts(report, c).into_iter().for_each(|(proof, text)| say(proof, text));
-    let fetched = 32.0 * c.global_sectors as f64;
+    let fetched = (SECTOR_BYTES * c.global_sectors) as f64;
     if fetched > 0.0 {
         let least: u64 =
             report.accesses.iter().filter(|a| a.space == "global").map(|a| a.least * a.times).sum();

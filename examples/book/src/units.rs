@@ -1,6 +1,7 @@
 //! Load of each unit of an SM.
 
 pub use super::unit_name::UnitName;
+use gemm_dsl::target::arch;
 use gemm_perf::{DeviceModel, H200, Work};
 use gemm_runtime::{Counters, SassCounters};
 use serde::Serialize;
@@ -8,12 +9,12 @@ use serde::Serialize;
 /// Device whose SMs are modelled.
 pub const DEVICE: DeviceModel = H200;
 
-/// Warp instructions and shared-memory wavefronts of an SM per cycle.
-pub(super) const ISSUED: f64 = 4.0;
+/// Instructions of warps that a multiprocessor issues in a cycle, and wavefronts of shared memory.
+pub(super) const ISSUED: f64 = arch::SCHEDULERS as f64;
 const WAVEFRONTS: f64 = 1.0;
 
-/// Bytes of a sector of global memory.
-pub(super) const SECTOR_BYTES: u64 = 32;
+/// Bytes of a sector.
+pub(super) const SECTOR_BYTES: u64 = arch::SECTOR_BYTES as u64;
 
 /// FLOPs of an SM's tensor cores per cycle, for operands of `bits` bits. 32-bit operands have half
 /// the rate of 16-bit ones.

@@ -27,7 +27,7 @@ pub mod occupancy;
 mod tests;
 
 pub use devices::{Calibration, DEVICES, DeviceModel, H200, Rates, Source};
-pub use model::{Bound, Prediction, Unit, predict, program};
+pub use model::{Bound, Prediction, Unit, predict, predict_program};
 
 use gemm_sim::{Counters, SassCounters};
 use std::ops::{AddAssign, Mul};

@@ -2,7 +2,7 @@
 
 use super::occupancy::{Block, occupancy};
 use super::{DeviceModel, LaunchLoad};
-use gemm_dsl::target::arch::WARP;
+use gemm_dsl::target::arch::{self, WARP};
 use std::fmt;
 
 /// Unit of an SM, or shared by all SMs.
@@ -145,7 +145,7 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
         (work.instructions / SCHEDULERS).max(work.fma * f64::from(WARP) / rates.fma),
         work.shared_wavefronts.max(returned) + work.lines,
         work.mma_flops / rates.mma_flops + work.wgmma_flops / rates.wgmma_flops,
-        32.0 * work.sectors / rates.l2_bytes,
+        SECTOR * work.sectors / rates.l2_bytes,
     ];
     let warps = f64::from(launch.threads.div_ceil(WARP).max(1));
     // The scheduler with the most warps of the resident blocks takes longest.
@@ -182,8 +182,11 @@ pub fn predict(device: &DeviceModel, launch: &LaunchLoad) -> Option<Prediction> 
     })
 }
 
-/// Predicts the launches of a program, one after the other, and their total time in milliseconds.
-pub fn program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Prediction>, f64)> {
+/// The launches of a program, one after the other, and how long they take together in milliseconds.
+pub fn predict_program(
+    device: &DeviceModel,
+    launches: &[LaunchLoad],
+) -> Option<(Vec<Prediction>, f64)> {
     let predictions: Option<Vec<Prediction>> = launches
         .iter()
         .enumerate()
@@ -200,8 +203,10 @@ pub fn program(device: &DeviceModel, launches: &[LaunchLoad]) -> Option<(Vec<Pre
     Some((predictions, time))
 }
 
-/// Schedulers of an SM, each of which issues one instruction of its own warps in a cycle.
-const SCHEDULERS: f64 = 4.0;
+/// Schedulers of a multiprocessor.
+const SCHEDULERS: f64 = arch::SCHEDULERS as f64;
+/// Bytes of a sector.
+const SECTOR: f64 = arch::SECTOR_BYTES as f64;
 
 /// Instruction fetches of a block whose rounds exceed the SM's cache for machine code.
 struct Code {
@@ -270,5 +275,5 @@ fn memory(device: &DeviceModel, launch: &LaunchLoad, at_once: f64) -> (f64, f64)
     let sets = (rows * cols / (rows_at_once * cols_at_once)).max(1.0);
     let again = sets * (rows_at_once * reads.strips[0] + cols_at_once * reads.strips[1]);
     let moved = all.max(again + reads.once);
-    (moved, (moved / (32.0 * launch.work.sectors).max(1.0)).min(1.0))
+    (moved, (moved / (SECTOR * launch.work.sectors).max(1.0)).min(1.0))
 }

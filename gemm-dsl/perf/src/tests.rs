@@ -45,7 +45,7 @@ fn measured() -> Vec<ProgramTime> {
 
 /// Returns the relative error of the model.
 fn error(of: &ProgramTime) -> f64 {
-    let (_, time) = program(&H200, &of.launches).expect("it fits");
+    let (_, time) = predict_program(&H200, &of.launches).expect("it fits");
     time / of.milliseconds - 1.0
 }
 
@@ -123,7 +123,7 @@ fn what_a_model_puts_first_is_among_the_best() {
         let mut of_set: Vec<ProgramTime> =
             measured().into_iter().filter(|m| m.set == set).collect();
         let best = of_set.iter().map(|m| m.milliseconds).fold(f64::INFINITY, f64::min);
-        let predicted = |m: &ProgramTime| program(&H200, &m.launches).map(|(_, time)| time);
+        let predicted = |m: &ProgramTime| predict_program(&H200, &m.launches).map(|(_, time)| time);
         of_set.sort_by(|a, b| predicted(a).partial_cmp(&predicted(b)).expect("numbers"));
         let first = of_set.len() / 10;
         let found = of_set.iter().take(first).map(|m| m.milliseconds).fold(f64::INFINITY, f64::min);
@@ -262,7 +262,7 @@ fn warps_that_schedulers_cannot_share_evenly_wait() {
 fn what_does_not_fit_has_no_time() {
     assert_eq!(predict(&H200, &LaunchLoad { shared_bytes: 1 << 20, ..wave() }), None);
     assert_eq!(predict(&H200, &LaunchLoad { blocks: 0.0, ..wave() }), None);
-    assert_eq!(program(&H200, &[wave(), LaunchLoad { threads: 4096, ..wave() }]), None);
+    assert_eq!(predict_program(&H200, &[wave(), LaunchLoad { threads: 4096, ..wave() }]), None);
     assert_eq!(predict(&H200, &LaunchLoad { registers: u32::MAX, ..wave() }), None);
     assert_eq!(predict(&DeviceModel { sms: 0, ..H200 }, &wave()), None);
     for number in [f64::INFINITY, f64::NAN, -1.0] {
@@ -278,7 +278,7 @@ fn what_does_not_fit_has_no_time() {
             assert_eq!(predict(&H200, &launch), None, "{launch:?}");
         }
     }
-    let (none, time) = program(&H200, &[]).expect("nothing takes no time");
+    let (none, time) = predict_program(&H200, &[]).expect("nothing takes no time");
     assert!(none.is_empty() && time.to_bits() == 0);
 }
 

@@ -2,12 +2,15 @@
 //! functions.
 
 pub(crate) mod pattern;
-/// Size of a global-memory sector, in bytes.
-pub const SECTOR: u64 = 32;
-/// Sectors per line of the L1 cache.
-const LINE: u64 = 4;
-/// Banks of shared memory, each 4 bytes wide.
-pub const BANKS: usize = 32;
+
+use gemm_dsl::target::arch;
+
+/// Bytes of a sector of global memory, in which it is moved.
+pub const SECTOR: u64 = arch::SECTOR_BYTES as u64;
+/// Sectors of a line of the first-level cache.
+const LINE: u64 = arch::LINE_SECTORS as u64;
+/// Banks of shared memory, each a word of 4 bytes wide.
+pub const BANKS: usize = arch::BANKS as usize;
 
 /// Maximal number of words per lane: 4, for a 16-byte access.
 const QUAD: u32 = 4;

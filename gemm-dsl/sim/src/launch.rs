@@ -4,7 +4,7 @@ use super::buffer::{Buffer, BufferArg};
 use super::error::SimError;
 use super::region::{self, Region};
 use crate::mask::WARP;
-use crate::tensor_core::Rules;
+use crate::tensor_core::AccumulationRules;
 use crate::trace::recorder::WatchedBlocks;
 use gemm_dsl::ir::contract::{self, ArrayPlace, BoundArray};
 use gemm_dsl::ir::{Param, ParamKind, Space, VerifiedKernel};
@@ -21,8 +21,9 @@ pub(super) struct Launch<'k> {
     pub(super) grid: (u32, u32, u32),
     /// First number and count of the mbarriers of each declaration.
     pub(super) mbarrier_numbers: Vec<(u32, u32)>,
-    /// Accumulation rules of the tensor cores; `sm_90` by default.
-    pub(super) tensor_cores: Rules,
+    /// How matrix instructions sum: as those of `sm_90`, unless the caller has asked for others.
+    pub(super) tensor_cores: AccumulationRules,
+    /// The blocks that are watched.
     pub(super) watched: WatchedBlocks,
     /// See [`crate::Options::unchecked`].
     pub(super) unchecked: bool,
@@ -99,7 +100,7 @@ impl<'k> Launch<'k> {
             first_variable,
             grid: (call.grid[0], call.grid[1], call.grid[2]),
             mbarrier_numbers: mbarrier_numbers(kernel),
-            tensor_cores: Rules::SM_90,
+            tensor_cores: AccumulationRules::SM_90,
             watched: WatchedBlocks::default(),
             unchecked: false,
             compiled: false,

@@ -68,6 +68,8 @@ pub use error::{
     EarlierAccess, Fault, FaultKind, MbarrierFault, Position, Reach, RefusedAccess, SimError,
     UnfinishedWarp, WaitReason, WaitingWarp,
 };
+#[doc(hidden)]
+pub use exec::convert::digit;
 pub use options::Options;
 pub use trace::{AccessEvent, Action, BoxCopy, Detail, Event, EventKind, Operand, Trace};
 

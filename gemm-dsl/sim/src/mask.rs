@@ -1,4 +1,10 @@
-pub(crate) const WARP: usize = 32;
+//! Masks of the lanes of a warp.
+
+use gemm_dsl::target::arch;
+
+/// Lanes of a warp.
+pub(crate) const WARP: usize = arch::WARP as usize;
+/// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
 /// Active lanes in ascending order.
@@ -7,7 +13,7 @@ pub(crate) fn lanes_of(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = mask.trailing_zeros();
         mask &= mask.wrapping_sub(1);
-        (lane < 32).then_some(lane as usize)
+        (lane < arch::WARP).then_some(lane as usize)
     })
 }
 

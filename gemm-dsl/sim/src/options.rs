@@ -1,6 +1,6 @@
 //! Settings of a simulated launch.
 
-use crate::tensor_core::Rules;
+use crate::tensor_core::AccumulationRules;
 
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -13,11 +13,9 @@ pub struct Options<'a> {
     /// the thread that ran the block. Each block order counts if blocks synchronise. A launch made
     /// in the callback must not share buffers with the observed launch.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// Accumulation rules of an architecture's tensor cores; only matrix instructions depend on
-    /// them.
-    pub tensor_cores: Rules,
-    /// Skips race detection for accesses of threads, and runs only one block order and one thread
-    /// interleaving. For launches that only need counters.
+    /// How matrix instructions sum, which no other statement depends on: the rules of an architecture.
+    pub tensor_cores: AccumulationRules,
+    /// Whether it is only counted what the kernel does: nobody looks for races of what threads access, and blocks that synchronise run in one order alone, threads that do in one turn.
     pub unchecked: bool,
     /// Also counts predicted machine instructions
     /// ([`Profile::compiled`](crate::Profile::compiled)).
@@ -31,7 +29,7 @@ impl Default for Options<'_> {
         Self {
             instructions: 1 << 36,
             progress: None,
-            tensor_cores: Rules::SM_90,
+            tensor_cores: AccumulationRules::SM_90,
             unchecked: false,
             compiled: false,
         }

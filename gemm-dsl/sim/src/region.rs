@@ -3,6 +3,7 @@
 use super::buffer::BufferArg;
 use super::error::{FaultKind, Position, SimError};
 use crate::buffer::numbered_memory::{ListedArray, NumberedMemory};
+use crate::cost::SECTOR;
 use gemm_dsl::ir::{
     Buffer, BufferLayout, Elem, Kernel, ParamKind, Scalars, Space, Swizzle, VECTOR_BYTES,
 };
@@ -27,7 +28,7 @@ pub(super) struct Region {
     pub(super) base: u32,
     /// Number of the first element in the common numbering of all shared arrays.
     pub(super) shadow: u32,
-    /// Offset of a global buffer from a 32-byte boundary, in elements.
+    /// The element at which a global buffer starts, counted from the start of a sector.
     pub(super) skew: u32,
     pub(super) memory: Option<NumberedMemory>,
     /// Argument of a buffer parameter.
@@ -144,7 +145,7 @@ pub(super) fn resolve(
     for ((buffer, bound), alignment) in kernel.buffers.iter().zip(bound).zip(alignments) {
         let Extents { dims, strides, size } = Extents::new(kernel, scalars, buffer)?;
         let skew = match &bound {
-            Some(BufferArg::One(of)) => of.byte_offset() % 32 / u64::from(buffer.elem.size()),
+            Some(BufferArg::One(of)) => of.byte_offset() % SECTOR / u64::from(buffer.elem.size()),
             Some(BufferArg::List(_)) | None => 0,
         };
         let (memory, list) = bound.as_ref().map(NumberedMemory::new).unzip();

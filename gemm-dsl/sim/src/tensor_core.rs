@@ -3,10 +3,10 @@
 //! A matrix instruction ([`Mma`](gemm_dsl::ir::Mma)) adds dot products to binary32 accumulators.
 //! PTX leaves the order and the rounding open. The behaviour of GPUs is known from measurements (X.
 //! Li et al., "MMA-Sim", arXiv:2511.10909; F. Khattak and M. Mikaitis, arXiv:2512.07004).
-//! [`Rules::fused_sum`] implements it: all terms of a group, the addend included, are truncated to
+//! [`AccumulationRules::fused_sum`] implements it: all terms of a group, the addend included, are truncated to
 //! a grid that depends on the largest term. They are added exactly, and the sum is truncated to
 //! binary32. Nothing is rounded to nearest. If K exceeds the group size, the groups form a chain:
-//! the result of one group is the addend of the next ([`Rules::dot`]).
+//! the result of one group is the addend of the next ([`AccumulationRules::dot`]).
 //!
 //! The rules of `sm_90` were compared with `mma.sync` and `wgmma` on an H200 (`tests/kernels`). The
 //! rules of `sm_80` and `sm_89` rest on published test vectors (`tests/data/tensor_core`), those of
@@ -65,7 +65,7 @@ fn decode(word: u32, layout: FloatLayout) -> MmaOperand {
 
 /// Accumulation rules of a generation of tensor cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct AccumulationRules {
     /// Fraction bits of each term that are kept, relative to the largest term.
     pub kept: u32,
     /// Number of terms per group for 16-bit operands; half as many for 32-bit operands.
@@ -74,16 +74,16 @@ pub struct Rules {
     pub least: i32,
 }
 
-impl Rules {
-    /// Rules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
-    pub const SM_80: Rules = Rules { kept: 24, group: 8, least: -132 };
+impl AccumulationRules {
+    /// AccumulationRules of `sm_80`, `sm_86`, `sm_87` and `sm_89`.
+    pub const SM_80: AccumulationRules = AccumulationRules { kept: 24, group: 8, least: -132 };
 
-    /// Rules of `sm_90` and later, for `mma.sync` and `wgmma`.
-    pub const SM_90: Rules = Rules { kept: 25, group: 16, least: -133 };
+    /// AccumulationRules of `sm_90` and later, for `mma.sync` and `wgmma`.
+    pub const SM_90: AccumulationRules = AccumulationRules { kept: 25, group: 16, least: -133 };
 
     /// Returns the rules of an architecture, 90 for `sm_90`. `None` if its tensor cores lack these
     /// formats.
-    pub const fn for_arch(arch: u32) -> Option<Rules> {
+    pub const fn for_arch(arch: u32) -> Option<AccumulationRules> {
         match arch {
             0..80 => None,
             80..90 => Some(Self::SM_80),
@@ -104,13 +104,15 @@ impl Rules {
     ///
     /// ```
     /// use gemm_dsl::target::Format;
-    /// use gemm_sim::tensor_core::{MmaOperand, Rules};
+    /// use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
     ///
     /// // Terms of 1, 2 and 4 eighths below 2^23: only kept bits count, and the sum is truncated.
     /// let one = MmaOperand::decode(Format::Bf16, 0x3f80);
     /// let b = [0xcb00, 0xbf00, 0xbe80, 0xbe00].map(|word| MmaOperand::decode(Format::Bf16, word));
-    /// let sum = |rules: Rules| f32::from_bits(rules.dot(Format::Bf16, &[one; 4], &b, 8_388_608_f32.to_bits()));
-    /// assert_eq!((sum(Rules::SM_80), sum(Rules::SM_90)), (-0.5, -0.75));
+    /// let c = 8_388_608_f32.to_bits();
+    /// let sum = |rules: AccumulationRules| rules.dot(Format::Bf16, &[one; 4], &b, c);
+    /// let sums = [AccumulationRules::SM_80, AccumulationRules::SM_90].map(sum);
+    /// assert_eq!(sums.map(f32::from_bits), [-0.5, -0.75]);
     /// ```
     pub fn dot(self, format: Format, a: &[MmaOperand], b: &[MmaOperand], c: u32) -> u32 {
         let terms = self.terms(format);

@@ -87,6 +87,7 @@ use super::{Decided, Faults, Passed, decided, facts};
 use crate::error::SpecErrors;
 use crate::ir::Variant;
 use crate::spec::{Batch, Bounds, Epilogue, GemmLayout, GemmTypes, SgemmSpec, Sharing};
+use crate::target::arch::GRID_BLOCKS;
 use check::TileGeometry;
 use std::ops::Range;
 
@@ -94,7 +95,7 @@ use std::ops::Range;
 pub(crate) const MAX_EXTENT: u64 = 1 << 30;
 
 /// The most ranges of K: a grid has no more blocks along y.
-pub(crate) const MAX_SPLIT: u32 = 65_535;
+pub(crate) const MAX_SPLIT: u32 = GRID_BLOCKS[1];
 
 /// A sound matrix product.
 #[derive(Clone, Debug, PartialEq, Eq)]

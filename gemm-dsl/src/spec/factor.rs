@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result as Formatted};
 
 /// One of the two matrices that a GEMM multiplies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor {
     /// M×K.
     A,

@@ -83,7 +83,7 @@ pub(crate) fn follow(
         rank.staging.reserve(&rank.device, (room.factor, room.place), room.len)?;
     }
     let Rank { device, staging, links, .. } = rank;
-    let gathered = Factor::ALL.map(|factor| schedule.size.needed(factor, product.c.block()));
+    let gathered = Factor::BOTH.map(|factor| schedule.size.needed(factor, product.c.block()));
     let got = StagedBlocks {
         staging,
         transposition: product.transposition,
@@ -197,7 +197,7 @@ impl RankExecution<'_> {
         places: [Place; 2],
     ) -> Result<(ProductPart<'_>, &mut dyn Multiplies)> {
         let ShardedProduct { schedule, transposition, a, b, c } = &mut self.product;
-        let needed = Factor::ALL.map(|factor| schedule.size.needed(factor, of_c));
+        let needed = Factor::BOTH.map(|factor| schedule.size.needed(factor, of_c));
         let [of_a, of_b] = [*a, *b];
         let is_own = [(Factor::A, of_a), (Factor::B, of_b)].map(|(factor, shard)| {
             let all = transposition.block(factor, shard.block());

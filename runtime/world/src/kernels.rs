@@ -48,7 +48,7 @@ pub(crate) struct Kernels<'k, E> {
 struct SplitSource<'k> {
     /// `None` for an empty shard.
     view: Option<MatrixRef<'k>>,
-    /// Buffers of an earlier GEMM's split, reused.
+    /// Splits of the product before, for the memory that they take.
     spare: Option<Arc<SplitBuffers>>,
 }
 
@@ -187,10 +187,8 @@ impl<'k, E: Operands> Kernels<'k, E> {
         if let Some(kernels) = &self.kernels {
             let program = kernels[usize::from(part.is_padded())].prepare(&self.device)?;
             let (of_a, of_b) = self.splits_of(part.is_own);
-            let splits = [
-                of_a.as_ref().and_then(|a| a.splits(spec::Factor::A)),
-                of_b.and_then(|b| b.splits(spec::Factor::B)),
-            ];
+            let of_a = of_a.as_ref().and_then(|a| a.splits(Factor::A));
+            let splits = [of_a, of_b.and_then(|b| b.splits(Factor::B))];
             used.push(with_splits(program, splits)?.0);
         } else {
             for shape in [part.a.t().shape(), part.b.shape()] {

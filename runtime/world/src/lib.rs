@@ -92,9 +92,9 @@ pub use mailbox::{Delivery, Fault, FaultKind};
 #[cfg(feature = "npy")]
 pub use npy::NpyFile;
 pub use plan::{
-    Block, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange, Factor, Gpu,
-    Hosts, Link, Machine, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size, Split,
-    Splits, Step, Strategy, Tile, VerifiedSchedule,
+    Block, ClusterModel, Cut, Distribution, DistributionError, Distributions, Estimate, Exchange,
+    Factor, Gpu, Hosts, Link, Move, Place, Rate, Schedule, ScheduleChoice, ScheduleFault, Size,
+    Split, Splits, Step, Strategy, Tile, VerifiedSchedule,
 };
 pub use rank::{OnRank, Rank};
 pub use reduce::{ShardedFor, ShardedReduce};

@@ -5,7 +5,7 @@
 //! ```text
 //! Distribution of A, B, C ─┐
 //!                    ├─ Schedule ─verify─► VerifiedSchedule ─┬─► an executor
-//! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a Machine
+//! ranks, Strategy ────────┘                                       └─estimate─► bytes, memory, time on a ClusterModel
 //! ```
 //!
 //! Only matrix data moves between ranks. Each element of C is computed once, over all of K, by the
@@ -13,12 +13,12 @@
 //! ranks.
 //!
 //! ```
-//! use gemm_world::plan::{Distribution, Distributions, Machine, Schedule};
+//! use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule};
 //!
 //! // A is distributed by rows, B and C by columns: each rank needs all of A.
 //! let n = 16384;
 //! let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
-//! let chosen = Schedule::cheapest(distributions, 4, &Machine::h200_copy_engines(), None)?;
+//! let chosen = Schedule::cheapest(distributions, 4, &ClusterModel::h200_copy_engines(), None)?;
 //! println!("{chosen}{}", chosen.estimate);
 //! assert!(chosen.estimate.efficiency() > 0.95);
 //! # Ok::<(), gemm_world::plan::ScheduleFault>(())
@@ -45,9 +45,10 @@ pub use block::Block;
 pub use choose::ScheduleChoice;
 pub use distribution::{Cut, Distribution, DistributionError, Split};
 pub use estimate::Estimate;
-pub use factor::Factor;
+pub(crate) use factor::FactorExt;
 pub use fault::ScheduleFault;
-pub use machine::{Gpu, Hosts, Link, Machine, Rate, Splits, Tile};
+pub use gemm_dsl::spec::Factor;
+pub use machine::{ClusterModel, Gpu, Hosts, Link, Rate, Splits, Tile};
 pub use schedule::{Distributions, Exchange, Move, Place, Schedule, Size, StagingBuffer, Step};
 pub use strategy::Strategy;
 pub use verified::{Shards, VerifiedSchedule};

@@ -1,6 +1,6 @@
 //! Ranks: devices that work together.
 
-use super::Machine;
+use super::ClusterModel;
 use super::partials::PartialBuffers;
 use crate::channel::{Channel, held};
 use crate::collective::CollectiveContext;
@@ -28,7 +28,7 @@ pub struct Rank {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) links: Links,
     pub(crate) timeout: Duration,
-    pub(crate) machine: Machine,
+    pub(crate) machine: ClusterModel,
     pub(crate) memory: Option<u64>,
     pub(crate) staging: StagingBuffers,
     pub(crate) products: RecentCalls<CachedProduct>,
@@ -78,8 +78,8 @@ impl Rank {
         &self.device
     }
 
-    /// Machine model by which schedules are chosen.
-    pub fn machine(&self) -> &Machine {
+    /// What schedules are chosen by.
+    pub fn machine(&self) -> &ClusterModel {
         &self.machine
     }
 

@@ -4,7 +4,7 @@ use super::error::{impossible, numbered, panicked};
 use super::mailbox::{Delivery, Fault, mailboxes};
 use super::rank::{End, Rank};
 use super::tcp::{Fact, Hello, Job, Limits, meet};
-use super::{Hosts, LossReason, Machine, WorldError};
+use super::{ClusterModel, Hosts, LossReason, WorldError};
 use crate::channel::{Channel, RankLoss};
 use crate::failure_watch::FailureWatch;
 use crate::recent::RecentCalls;
@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct World {
     ends: Vec<End>,
     timeout: Duration,
-    machine: Option<Machine>,
+    machine: Option<ClusterModel>,
     memory: Option<u64>,
 }
 
@@ -145,8 +145,8 @@ impl World {
         let of_host = hosts.iter().filter(|host| **host == hosts[0]).count();
         // Between hosts there is no collective broadcast, so each rank there is sent its own copy.
         let network = || Hosts { once: false, ..Hosts::infiniband(of_host) };
-        let machine =
-            (of_host < job.ranks).then(|| Machine { hosts: Some(network()), ..links.machine() });
+        let machine = (of_host < job.ranks)
+            .then(|| ClusterModel { hosts: Some(network()), ..links.machine() });
         let end = End { device, channel: Arc::new(channel), links };
         Ok(Some(Self { ends: vec![end], timeout: PATIENCE, machine, memory: None }))
     }
@@ -263,7 +263,7 @@ impl World {
     /// Sets the machine model by which schedules are chosen. The default is H200 GPUs with the
     /// links of this world and the hosts of its job.
     #[must_use]
-    pub fn machine(mut self, machine: Machine) -> Self {
+    pub fn machine(mut self, machine: ClusterModel) -> Self {
         self.machine = Some(machine);
         self
     }

@@ -2,8 +2,8 @@
 
 use super::error::impossible;
 use super::{
-    Block, Distribution, Distributions, Estimate, Factor, Machine, Place, Schedule, ScheduleChoice,
-    ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
+    Block, ClusterModel, Distribution, Distributions, Estimate, Factor, Place, Schedule,
+    ScheduleChoice, ScheduleFault, Step, Strategy, VerifiedSchedule, WorldError,
 };
 use crate::staging::StagingBuffers;
 use crate::transposition::Transposition;
@@ -52,8 +52,8 @@ pub(crate) struct CachedProduct {
     /// Texts on which all ranks must agree: the GEMM, and everything else that determines the
     /// schedule and the bits, except scalar operands.
     pub(crate) texts: [String; 2],
-    machine: Machine,
-    /// Limit in bytes on each rank's memory beside its shards.
+    machine: ClusterModel,
+    /// The most memory of each rank beside its shards.
     memory: Option<u64>,
     /// Selection, once all ranks have agreed.
     pub(crate) picked: Option<Selection>,
@@ -77,7 +77,7 @@ impl CachedProduct {
     /// Prepares a request before the ranks have agreed on it.
     pub(crate) fn new(
         asked: &ProductRequest<'_>,
-        machine: &Machine,
+        machine: &ClusterModel,
         memory: Option<u64>,
     ) -> Result<Self> {
         let ProductRequest { line, is_made_for, distributions: [a, b, c], said } = *asked;

@@ -38,7 +38,20 @@ impl<T: Element> Sharded<T> {
         &self.matrix
     }
 
-    /// Returns the elements of this part as a matrix on the rank's device.
+    /// The elements of this part on the rank's device, given back.
+    ///
+    /// ```
+    /// use gemm_world::{Distribution, World};
+    ///
+    /// let own = World::simulated(2)?.run(|rank| {
+    ///     let part = rank.load(&Distribution::rows(4, 3), |block| Ok(vec![1.0; block.len()]))?;
+    ///     let own = part.into_matrix();
+    ///     assert_eq!((own.rows(), own.cols()), (2, 3));
+    ///     Ok(rank.device().download(&own)?)
+    /// })?;
+    /// assert_eq!(own, [[1.0; 6], [1.0; 6]]);
+    /// # Ok::<(), gemm_world::Error>(())
+    /// ```
     pub fn into_matrix(self) -> Matrix<T> {
         self.matrix
     }

@@ -17,7 +17,7 @@ use gemm_runtime::Buffer;
 use gemm_runtime::internal::Backend;
 use gemm_runtime::internal::On;
 use gemm_runtime::internal::load;
-use gemm_runtime::internal::{Area, Areas, Either};
+use gemm_runtime::internal::{Area, Areas, DeviceBackend};
 use gemm_runtime::{MatrixMut, MatrixRef};
 use gemm_runtime::{ReduceKernel, SgemmKernel};
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl ShardedCall<'_> {
         let Distributions { a: of_a, b: of_b, c: of_c } = &distributions;
         let ranges = ranges(line, &spec, of_a.cols)?;
         if (of_a.rows, of_b.rows, of_b.cols) != (of_c.rows, of_a.cols, of_c.cols) {
-            let [a, b] = Factor::ALL.map(|factor| transposition.name(factor));
+            let [a, b] = Factor::BOTH.map(|factor| transposition.name(factor));
             return Err(impossible(
                 format!("a product of {of_all}"),
                 &format!("{a} has the rows of C, {b} its columns, and both the same terms"),
@@ -178,8 +178,8 @@ fn copy(device: &gemm_runtime::Device, from: &Buffer, c: &mut Sharded) -> Result
     let packed = Rows { buffer: from, rows, cols, pitch: cols };
     let to = Rows { buffer: matrix.buffer(), rows, cols, pitch };
     match device.backend() {
-        Either::Gpu(gpu) => packed.copy(gpu, &to),
-        Either::Simulator(simulator) => packed.copy(simulator, &to),
+        DeviceBackend::Gpu(gpu) => packed.copy(gpu, &to),
+        DeviceBackend::Simulator(simulator) => packed.copy(simulator, &to),
     }
 }
 
@@ -237,7 +237,7 @@ fn owners(
     let owner = |range: &Range<usize>| {
         let owner = (0..ranks).find(|rank| holds(*rank, range));
         owner.ok_or_else(|| {
-            let [of_a, of_b] = match Factor::ALL.map(|factor| transposition.is_turned(factor)) {
+            let [of_a, of_b] = match Factor::BOTH.map(|factor| transposition.is_turned(factor)) {
                 [false, false] => ["columns", "rows"],
                 [false, true] => ["columns", "columns"],
                 [true, false] => ["rows", "rows"],

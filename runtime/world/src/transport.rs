@@ -26,7 +26,7 @@ use crate::Result;
 use gemm_dsl::target::element::Element;
 use gemm_runtime::Device;
 use gemm_runtime::internal::{Area, Areas, Backend};
-use gemm_runtime::internal::{Either, On};
+use gemm_runtime::internal::{DeviceBackend, On};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// One rank's role in an exchange.
@@ -103,23 +103,23 @@ pub(crate) fn with_transport<T: Element>(
     work: impl TransportWork,
 ) -> Result<()> {
     match (device.backend(), links) {
-        (Either::Gpu(backend), Links::Peers(peers)) => finished(
+        (DeviceBackend::Gpu(backend), Links::Peers(peers)) => finished(
             On { device, backend },
             PeerTransport::new(peers, collective),
             collective,
             work,
         ),
         #[cfg(feature = "nccl")]
-        (Either::Gpu(backend), Links::Nccl(nccl)) => {
+        (DeviceBackend::Gpu(backend), Links::Nccl(nccl)) => {
             finished(On { device, backend }, NcclTransport::new(nccl, collective), collective, work)
         }
-        (Either::Gpu(backend), Links::Channel { .. }) => finished(
+        (DeviceBackend::Gpu(backend), Links::Channel { .. }) => finished(
             On { device, backend },
             MessageTransport::<T, _>::new(collective),
             collective,
             work,
         ),
-        (Either::Simulator(backend), _) => finished(
+        (DeviceBackend::Simulator(backend), _) => finished(
             On { device, backend },
             MessageTransport::<T, _>::new(collective),
             collective,

@@ -5,6 +5,7 @@
 //! transposes them.
 
 use super::{Block, Distribution, Distributions, Factor};
+use crate::plan::FactorExt;
 use gemm_dsl::spec::{self, SgemmSpec};
 use gemm_runtime::MatrixRef;
 use std::borrow::Cow;

@@ -15,7 +15,7 @@ use gemm_runtime::Device;
 use gemm_runtime::compile::{self, Arch, Options};
 use gemm_runtime::cudarc::driver::{LaunchConfig, PushKernelArg};
 use gemm_runtime::cudarc::nvrtc::Ptx;
-use gemm_sim::tensor_core::Rules;
+use gemm_sim::tensor_core::AccumulationRules;
 use libtest_mimic::{Failed, Trial};
 use std::fmt::Write;
 
@@ -52,7 +52,7 @@ fn same_as_simulated(format: Format, device: &Device) -> Result<(), Failed> {
         let mut tile = || kind.tile(format, tensor_core::extents(format), &mut random);
         let tiles: Vec<Tile> = (0..200).map(|_| tile()).collect();
         let kernel = tensor_core::kernel(format, tiles.len(), kind == Kind::Wide);
-        let (simulated, _) = tensor_core::simulate(&kernel, &tiles, Rules::SM_90)?;
+        let (simulated, _) = tensor_core::simulate(&kernel, &tiles, AccumulationRules::SM_90)?;
         let (name, source) = (&kernel.name, cuda::source(&kernel));
         let compiled = compile::compile(name, &source, arch, &Options::default())?;
         let function =
@@ -97,7 +97,7 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
             let tiles: Vec<Tile> = (0..LAUNCH).map(tile).collect();
             let found = multiply(format, &tiles, device)?;
             for (number, tile) in tiles.iter().enumerate() {
-                let expected = tile.multiplied(Rules::SM_90);
+                let expected = tile.multiplied(AccumulationRules::SM_90);
                 for (by, found) in ["mma.sync", "wgmma"].iter().zip(&found) {
                     let found = &found[number * m * n..][..m * n];
                     if let Some(at) = (0..m * n).find(|at| found[*at] != expected[*at]) {
@@ -138,8 +138,9 @@ fn check(format: Format, device: &Device) -> Result<(), Failed> {
 
 /// True if the sums would differ with a least exponent one higher or one lower.
 fn tells_least(tile: &Tile, expected: &[u32]) -> bool {
-    let Rules { least, .. } = Rules::SM_90;
-    let others = [least - 1, least + 1].map(|least| Rules { least, ..Rules::SM_90 });
+    let AccumulationRules { least, .. } = AccumulationRules::SM_90;
+    let others =
+        [least - 1, least + 1].map(|least| AccumulationRules { least, ..AccumulationRules::SM_90 });
     others.iter().all(|rules| tile.multiplied(*rules) != *expected)
 }
 

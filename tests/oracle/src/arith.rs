@@ -3,7 +3,7 @@
 
 use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_dsl::target::Format;
-use gemm_sim::tensor_core::{MmaOperand, Rules};
+use gemm_sim::tensor_core::{AccumulationRules, MmaOperand};
 use half::{bf16, f16};
 
 /// Summation of a part of K on tensor cores.
@@ -22,7 +22,7 @@ pub struct Cores {
     by_splits: bool,
     /// Powers of two by which the numbers of A and of B are scaled.
     exponents: [i32; 2],
-    rules: Rules,
+    rules: AccumulationRules,
 }
 
 impl Cores {
@@ -43,7 +43,7 @@ impl Cores {
             None if by_splits => stands_for_f32.then_some(bk / terms_of(format)),
             None => stands_for_f32.then_some(1),
         };
-        let (arith, rules) = (spec.arith, Rules::SM_90);
+        let (arith, rules) = (spec.arith, AccumulationRules::SM_90);
         let exponents = [0, 0];
         Some(Self { arith, format, bk, slices, promote, by_splits, exponents, rules })
     }

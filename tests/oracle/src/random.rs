@@ -1,21 +1,20 @@
 //! Test data that is the same on every machine.
 
+use gemm_dsl::expr::random::Random as SplitMix;
+
 /// SplitMix64, by G. Steele, D. Lea and C. Flood.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix);
 
 impl Random {
     /// Generator whose values depend only on the seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix(seed))
     }
 
     /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
 
     /// Returns a multiple of 2^-23 in −1 .. 1.

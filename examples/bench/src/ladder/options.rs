@@ -6,7 +6,7 @@ use clap::{Parser, ValueEnum};
 use gemm_oracle::product::Size;
 use gemm_runtime::SgemmSpec;
 use gemm_runtime::spec::{Block, Op};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Climb the ladders of reductions and matrix multiplications.
 #[derive(Debug, Parser)]
@@ -171,7 +171,7 @@ impl LadderOptions {
     fn plots(&self, ladder: &str) -> Result<Vec<PathBuf>, Failure> {
         let both = self.ladder.is_none();
         let own = |path: &PathBuf| {
-            let path = if both { suffixed(path, ladder) } else { path.clone() };
+            let path = if both { plot::suffixed(path, ladder) } else { path.clone() };
             plot::check_path(&path)?;
             Ok(path)
         };
@@ -251,16 +251,10 @@ fn refuse(given: bool, what: &str, ladder: &str) -> Result<(), Failure> {
     if given { usage(format!("{what}: an option of `ladder {ladder}`")) } else { Ok(()) }
 }
 
-/// Inserts a name: `plot.svg` becomes `plot-reduce.svg`.
-fn suffixed(path: &Path, name: &str) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}-{name}.{extension}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn jobs(line: &str) -> Result<Jobs, String> {
         let words = std::iter::once("ladder").chain(line.split_whitespace());

@@ -15,7 +15,7 @@ use gemm_dsl::ir::VerifiedProgram;
 use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Copies, Factor, SgemmSpec, SplitK};
 use gemm_dsl::target::Format;
-use gemm_dsl::target::arch::WARP;
+use gemm_dsl::target::arch::{LINE_SECTORS, SECTOR_BYTES, WARP};
 use gemm_oracle::product::Size;
 use gemm_perf::{LaunchLoad, Reads, Waits, Work};
 use gemm_runtime::{Device, Error, LaunchReport, StepReport};
@@ -117,7 +117,7 @@ pub fn product(spec: &SgemmSpec, size: Size, sms: u32) -> Result<Vec<LaunchCount
             .then(a.launch.work.fma.total_cmp(&b.launch.work.fma))
     };
     for other in &mut all {
-        other.launch.reads.once = 32.0 * other.launch.work.sectors;
+        other.launch.reads.once = f64::from(SECTOR_BYTES) * other.launch.work.sectors;
     }
     // The counters do not depend on the format, and the rates are those of 16-bit formats.
     let relative_time = spec.arith.format().map_or(1.0, Format::relative_time);
@@ -158,8 +158,8 @@ fn shared_evenly(launch: &mut LaunchLoad, sums: f64, tiles: f64, slots: f64, ter
         false => 0.0,
     };
     let bytes = 2.0 * launch.waits.part_bytes * parts;
-    launch.work.sectors += bytes / 32.0;
-    launch.work.lines += bytes / 128.0;
+    launch.work.sectors += bytes / f64::from(SECTOR_BYTES);
+    launch.work.lines += bytes / f64::from(LINE_SECTORS * SECTOR_BYTES);
 }
 
 /// Models the waits and the reads of the blocks in the launch that multiplies.

@@ -6,7 +6,7 @@ use super::shapes;
 use crate::cli::{DeviceChoice, Failure, count, writable};
 use crate::plot;
 use clap::Parser;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Measure reductions against PyTorch and CUB: whole arrays, rows and columns, segments. Every
 /// result is checked against f64. Without a GPU small shapes run on the simulator, and no times are
@@ -127,7 +127,7 @@ impl RowsOptions {
     pub fn plots(&self, kind: Kind, tables: usize) -> Vec<PathBuf> {
         let own = |path: &PathBuf| match tables {
             1 => path.clone(),
-            _ => suffixed(path, kind.name()),
+            _ => plot::suffixed(path, kind.name()),
         };
         self.plot.iter().map(own).collect()
     }
@@ -158,16 +158,10 @@ fn nothing(all: &[ProblemTable], simulator: bool) -> String {
     )
 }
 
-/// Inserts a name: `plot.svg` becomes `plot-rows.svg`.
-fn suffixed(path: &Path, name: &str) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{stem}-{name}.{extension}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn tables(line: &str) -> Result<Vec<ProblemTable>, String> {
         let words = std::iter::once("rows").chain(line.split_whitespace());

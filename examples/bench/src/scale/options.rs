@@ -9,7 +9,7 @@ use crate::plot;
 use clap::Parser;
 use gemm_runtime::spec::Over;
 use gemm_runtime::{Device, ReduceKernel, ReduceSpec, SgemmKernel, SgemmSpec, SpecErrors};
-use gemm_world::{Hosts, Machine, TransportKind, World};
+use gemm_world::{ClusterModel, Hosts, TransportKind, World};
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -297,8 +297,8 @@ impl ScaleOptions {
     /// Returns the machine that a prediction assumes.
     ///
     /// # Errors
-    /// Returns [`Failure::Usage`] if the rates of the transport are unknown.
-    pub fn machine(&self, ranks: usize) -> Result<Machine, Failure> {
+    /// [`Failure::Usage`] where nothing is known of what carries data.
+    pub fn machine(&self, ranks: usize) -> Result<ClusterModel, Failure> {
         let is_one_host = ranks <= self.host;
         let one = match self.carry {
             Some(TransportKind::Host) => {
@@ -313,11 +313,11 @@ impl ScaleOptions {
                     self.host
                 )));
             }
-            Some(TransportKind::Peers) => Machine::h200_copy_engines(),
-            Some(TransportKind::Nccl) | None => Machine::h200_nccl(),
+            Some(TransportKind::Peers) => ClusterModel::h200_copy_engines(),
+            Some(TransportKind::Nccl) | None => ClusterModel::h200_nccl(),
         };
         let hosts = if is_one_host { None } else { Some(Hosts::infiniband(self.host)) };
-        Ok(Machine { hosts, ..one })
+        Ok(ClusterModel { hosts, ..one })
     }
 
     /// Checks all predictions before the first one runs.

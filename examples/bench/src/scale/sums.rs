@@ -3,7 +3,7 @@
 
 use gemm_runtime::ReduceSpec;
 use gemm_runtime::spec::LaunchForm;
-use gemm_world::Machine;
+use gemm_world::ClusterModel;
 
 /// Predicted time in seconds, and efficiency.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +35,10 @@ impl SumTimes {
     }
 }
 
-/// Predicts the sum of an `f32` array that is cut between runs.
-///
-/// The array is read once, at the rate of copies. Each run's partial result is written and read.
-/// Each rank receives the partial results of all other ranks and folds them in a second launch. The
-/// model ignores the skew between ranks, and kernels that read more slowly than copies.
-pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &Machine) -> SumTimes {
+/// What is predicted of an array of `f32` that is cut between runs. Its memory is read once, as fast as copies reach: what a run
+/// leaves is written and read, each rank gets what the runs of all others have left, and folds that, in a second launch. What it
+/// does not know: how long ranks take to come to the call, and kernels that read more slowly than copies.
+pub fn predicted(spec: &ReduceSpec, len: usize, ranks: usize, machine: &ClusterModel) -> SumTimes {
     let run = spec.run.map_or(len, |run| run as usize).max(1);
     let runs = len.div_ceil(run);
     let partial = spec
@@ -80,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_sum_takes_what_it_reads_and_what_travels() {
-        let machine = Machine::h200_nccl();
+        let machine = ClusterModel::h200_nccl();
         let line = spec("op: sum, block: 256, float4, items: 4, shuffle, run: 65536");
         let len = 1 << 32;
         let one = predicted(&line, len, 1, &machine);
@@ -99,11 +97,12 @@ mod tests {
 
     #[test]
     fn more_parts_of_a_fold_and_more_hosts_travel_longer() {
-        let one_host = Machine::h200_nccl();
-        let all = |line: &str, machine: &Machine| predicted(&spec(line), 1 << 30, 16, machine).all;
+        let one_host = ClusterModel::h200_nccl();
+        let all =
+            |line: &str, machine: &ClusterModel| predicted(&spec(line), 1 << 30, 16, machine).all;
         let (sum, moments) = ("op: sum, run: 256", "op: mean_var, run: 256");
         assert!(all(sum, &one_host) < all(moments, &one_host));
-        let hosts = Machine { hosts: Some(Hosts::infiniband(2)), ..one_host };
+        let hosts = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..one_host };
         assert!(all(sum, &one_host) < all(sum, &hosts));
         assert_eq!(predicted(&spec(sum), 0, 4, &one_host).all, 2.0 * one_host.gpu.launch);
     }

@@ -6,7 +6,7 @@ use crate::cli::Failure;
 use crate::plot::{Lines, Series, save};
 use crate::report::write_line;
 use crate::table::{Table, number, percent, text, time};
-use gemm_world::{Distribution, Distributions, Machine, Rank, Schedule};
+use gemm_world::{ClusterModel, Distribution, Distributions, Rank, Schedule};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
@@ -140,7 +140,7 @@ impl ScaleRow {
     /// Creates the row of a prediction, with the seconds of one device and of all.
     fn predicted(
         of: RowSubject,
-        machine: &Machine,
+        machine: &ClusterModel,
         ranks: usize,
         alone: f64,
         predicted: PredictedTimes,

@@ -15,7 +15,7 @@ use gemm_dsl::plan::{KernelKind, Pipeline, SgemmPlan};
 use gemm_dsl::spec::{Order, SgemmSpec};
 use gemm_dsl::target::arch::THREAD_REGISTERS;
 use gemm_oracle::product::Size;
-use gemm_perf::{Bound, DeviceModel, LaunchLoad, program};
+use gemm_perf::{Bound, DeviceModel, LaunchLoad, predict_program};
 use rayon::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -169,7 +169,7 @@ fn predict(
     let counted = counts::product(&spec, size, device.sms)?;
     let with = |launch: LaunchLoad| LaunchLoad { registers, ..launch };
     let launches: Vec<LaunchLoad> = counted.into_iter().map(|one| with(one.launch)).collect();
-    Ok(program(device, &launches).and_then(|(parts, time)| {
+    Ok(predict_program(device, &launches).and_then(|(parts, time)| {
         let longest = parts.iter().max_by(|a, b| a.cycles().total_cmp(&b.cycles()))?;
         Some(PredictedSpec { point, spec, time, bound: longest.bound() })
     }))

@@ -2,15 +2,17 @@
 
 use crate::algebra::{Collision, Strides, WarpAccess, collision, cure, groups};
 use gemm_dsl::ir::{Buffer, BufferLayout, Elem, Kernel, Space};
+use gemm_dsl::target::arch;
 use gemm_sim::{Kind, Pattern, Price, Trace, cost};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Words of a cache line and of one of its sectors.
-const LINE_WORDS: i64 = 32;
-const SECTOR_WORDS: i64 = 8;
-/// Offset that keeps word numbers positive: a multiple of every modulus that is applied to them.
+/// Words of a sector.
+const SECTOR_WORDS: i64 = arch::SECTOR_BYTES as i64 / 4;
+/// Words of a line of the cache.
+const LINE_WORDS: i64 = arch::LINE_SECTORS as i64 * SECTOR_WORDS;
+/// A multiple of all that words are counted modulo of, which keeps them positive.
 const BIAS: i64 = 1 << 24;
 
 /// Pattern in which warps access a buffer in one statement.
@@ -245,7 +247,8 @@ pub fn describe(kernel: &Kernel, line: usize, times: u64, pattern: &Pattern) -> 
             let mut words: Vec<i64> = asked.iter().map(|(word, _)| *word).collect();
             words.sort_unstable();
             words.dedup();
-            (found.cost, found.least) = (sectors, (words.len() as u64).div_ceil(8));
+            (found.cost, found.least) =
+                (sectors, (words.len() as u64).div_ceil(SECTOR_WORDS as u64));
             found.grid = sector_lines(&asked);
         }
     }
@@ -319,7 +322,7 @@ fn sector_lines(asked: &[(i64, u32)]) -> Grid {
 }
 
 fn lanes_of(mask: u32) -> Vec<u32> {
-    (0..32).filter(|lane| mask >> lane & 1 == 1).collect()
+    (0..arch::WARP).filter(|lane| mask >> lane & 1 == 1).collect()
 }
 
 /// Merges adjacent cells that have the same lanes or are equally idle, but never across a sector

@@ -1,13 +1,14 @@
 //! Linear algebra of warp accesses: the stride of each bit of the lane number, colliding bits, and
 //! the padding that avoids the conflicts.
 
+use gemm_dsl::target::arch::WARP;
 use gemm_sim::cost;
 use gemm_sim::cost::BANKS;
 use serde::Serialize;
 
-/// Lanes of a warp, and bits of a lane number.
-const LANES: usize = 32;
-const BITS: usize = 5;
+/// Lanes of a warp, and the bits of their numbers.
+const LANES: usize = WARP as usize;
+const BITS: usize = WARP.ilog2() as usize;
 
 /// Address strides of the five bits of the lane number, for accesses that are linear in these bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

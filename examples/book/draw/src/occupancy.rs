@@ -1,7 +1,7 @@
 //! Occupancy of a kernel on each architecture.
 
 use gemm_dsl::ir::VerifiedKernel;
-use gemm_dsl::target::arch::ALL;
+use gemm_dsl::target::arch::{ALL, WARP};
 use gemm_perf::occupancy::{Block, Limit, limits, occupancy};
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub fn all(kernel: &VerifiedKernel, registers: &[Registers]) -> Vec<Occupancy> {
             registers: of.registers,
             spilled: of.spilled,
             blocks: fits.blocks,
-            warps: [fits.blocks * threads.div_ceil(32), sm.threads / 32],
+            warps: [fits.blocks * threads.div_ceil(WARP), sm.threads / WARP],
             limit: names.join(" and ") + if full { ": there is no room for more" } else { "" },
         })
     });

@@ -3,6 +3,7 @@
 use crate::access::{Access, Cell, LayoutChange, Row};
 use crate::number::number;
 use crate::source::{self, LineCost, Word};
+use gemm_dsl::target::arch::{BANKS, LINE_SECTORS};
 use std::collections::BTreeMap;
 
 /// Maximum number of patterns drawn for each line, buffer and kind. Those furthest above their
@@ -224,8 +225,8 @@ fn unit(is_shared: bool, cost: u64) -> &'static str {
 pub fn drawing(access: &Access) -> AccessView<'_> {
     let is_shared = access.space == "shared";
     let columns: Vec<String> = match is_shared {
-        true => (0..32).map(|bank| bank.to_string()).collect(),
-        false => (0..4).map(|sector| format!("sector {sector}")).collect(),
+        true => (0..BANKS).map(|bank| bank.to_string()).collect(),
+        false => (0..LINE_SECTORS).map(|sector| format!("sector {sector}")).collect(),
     };
     let mut algebra = String::new();
     if let Some(strides) = &access.strides {

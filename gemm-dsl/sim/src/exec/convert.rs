@@ -13,6 +13,12 @@ enum DecodedNumber {
     Double(f64),
 }
 
+/// Bits of a digit, 0 to 9, in a type.
+pub fn digit(elem: Elem, digit: u8) -> u64 {
+    let bits = convert(Elem::U8, elem, digit.into());
+    bits.unwrap_or_else(|_| unreachable!("every type has the digits"))
+}
+
 /// Converts the bits of a value to another type. An integer that does not fit an integer type is an
 /// error; a floating-point number saturates.
 pub(crate) fn convert(from: Elem, to: Elem, bits: u64) -> Result<u64, FaultKind> {

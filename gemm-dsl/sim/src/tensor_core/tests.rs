@@ -11,7 +11,7 @@ fn word(format: Format, value: f32) -> u32 {
     }
 }
 
-fn dot(rules: Rules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
+fn dot(rules: AccumulationRules, format: Format, terms: &[(f32, f32)], c: f32) -> f32 {
     let decoded = |value| MmaOperand::decode(format, word(format, value));
     let a: Vec<MmaOperand> = terms.iter().map(|(a, _)| decoded(*a)).collect();
     let b: Vec<MmaOperand> = terms.iter().map(|(_, b)| decoded(*b)).collect();
@@ -29,7 +29,7 @@ fn least(format: Format) -> f32 {
 #[test]
 fn what_is_exact_is_not_changed() {
     for format in Format::ALL {
-        for rules in [Rules::SM_80, Rules::SM_90] {
+        for rules in [AccumulationRules::SM_80, AccumulationRules::SM_90] {
             assert_eq!(dot(rules, format, &[(3.0, 5.0), (-2.0, 4.0)], 0.5), 7.5);
             assert_eq!(dot(rules, format, &[(1.5, 1.5); 40], 1.0), 91.0);
             let tiny = least(format);
@@ -46,8 +46,11 @@ fn sums_are_cut_towards_zero() {
         // Adds 2^24 and 1.5: more than half a unit in the last place of the sum.
         for sign in [1.0_f32, -1.0] {
             let large = sign * 16_777_216.0;
-            assert_eq!(dot(Rules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large), large);
-            let below = dot(Rules::SM_90, format, &[(-sign, 1.0)], large);
+            assert_eq!(
+                dot(AccumulationRules::SM_90, format, &[(sign, 1.0), (sign, 0.5)], large),
+                large
+            );
+            let below = dot(AccumulationRules::SM_90, format, &[(-sign, 1.0)], large);
             assert_eq!(below, large - sign);
         }
     }
@@ -56,7 +59,9 @@ fn sums_are_cut_towards_zero() {
 /// One group sums its terms exactly in any order; a chain of two truncates between them.
 #[test]
 fn groups_are_as_long_as_they_are() {
-    for (rules, terms) in [(Rules::SM_80, [8, 8, 4]), (Rules::SM_90, [16, 16, 8])] {
+    for (rules, terms) in
+        [(AccumulationRules::SM_80, [8, 8, 4]), (AccumulationRules::SM_90, [16, 16, 8])]
+    {
         for (format, terms) in Format::ALL.into_iter().zip(terms) {
             assert_eq!(rules.terms(format), terms);
             // Adds 2^24 and 1: the 1 is truncated at the end of a group unless another term has
@@ -74,7 +79,9 @@ fn groups_are_as_long_as_they_are() {
 fn what_is_not_finite_gives_what_it_gives() {
     let (inf, nan) = (f32::INFINITY, f32::from_bits(0xffc1_2000));
     for format in Format::ALL {
-        let of = |terms: &[(f32, f32)], c: f32| dot(Rules::SM_90, format, terms, c).to_bits();
+        let of = |terms: &[(f32, f32)], c: f32| {
+            dot(AccumulationRules::SM_90, format, terms, c).to_bits()
+        };
         let none = CANONICAL_NAN;
         assert_eq!(of(&[(nan, 1.0)], 1.0), none);
         assert_eq!(of(&[(1.0, 1.0)], nan), none);
@@ -88,7 +95,7 @@ fn what_is_not_finite_gives_what_it_gives() {
         assert_eq!(of(&[(1.0, 1.0)], f32::MAX), f32::MAX.to_bits());
         assert_eq!(of(&[(-32768.0, 32768.0); 8], -f32::MAX), (-f32::MAX).to_bits());
     }
-    let of = |terms: &[(f32, f32)], c: f32| dot(Rules::SM_90, Format::Bf16, terms, c);
+    let of = |terms: &[(f32, f32)], c: f32| dot(AccumulationRules::SM_90, Format::Bf16, terms, c);
     let large = 2_f32.powi(127);
     assert_eq!(of(&[(large, 1.0), (large, 1.0)], 0.0), inf);
     assert_eq!(of(&[(large, -1.5), (large, -1.5)], 0.0), -inf);
@@ -99,24 +106,26 @@ fn what_is_not_finite_gives_what_it_gives() {
 #[test]
 fn a_sum_without_a_bit_is_zero_above() {
     for format in Format::ALL {
-        let of = |terms: &[(f32, f32)], c: f32| dot(Rules::SM_90, format, terms, c).to_bits();
+        let of = |terms: &[(f32, f32)], c: f32| {
+            dot(AccumulationRules::SM_90, format, terms, c).to_bits()
+        };
         assert_eq!(of(&[(-0.0, 1.0)], -0.0), 0);
         assert_eq!(of(&[(1.5, 1.5), (-1.5, 1.5)], -0.0), 0);
         assert_eq!(of(&[], -0.0), (-0.0_f32).to_bits(), "no group, and nothing is added");
     }
     // Half of the smallest number has a bit on the grid, but none in binary32.
     let half = [(-(2_f32.powi(-100)), 2_f32.powi(-50))];
-    assert_eq!(dot(Rules::SM_90, Format::Bf16, &half, 0.0).to_bits(), 0);
+    assert_eq!(dot(AccumulationRules::SM_90, Format::Bf16, &half, 0.0).to_bits(), 0);
     // Products of subnormal numbers vanish, and so does their sign.
     let tiny = least(Format::Bf16);
-    assert_eq!(dot(Rules::SM_90, Format::Bf16, &[(-tiny, tiny)], 0.0).to_bits(), 0);
+    assert_eq!(dot(AccumulationRules::SM_90, Format::Bf16, &[(-tiny, tiny)], 0.0).to_bits(), 0);
 }
 
 /// Zeros do not take part in the largest exponent.
 #[test]
 fn a_zero_moves_nothing() {
     let large = 2_f32.powi(127);
-    let of = |terms: &[(f32, f32)]| dot(Rules::SM_90, Format::Bf16, terms, 0.0);
+    let of = |terms: &[(f32, f32)]| dot(AccumulationRules::SM_90, Format::Bf16, terms, 0.0);
     let tiny = 2_f32.powi(-120);
     assert_eq!(of(&[(tiny, 1.0), (0.0, large), (large, -0.0)]), tiny);
 }
@@ -132,7 +141,13 @@ fn low_bits_of_a_tf32_do_not_count() {
 
 #[test]
 fn architectures_have_their_rules() {
-    assert_eq!([70, 75, 79].map(Rules::for_arch), [None; 3]);
-    assert_eq!([80, 86, 87, 89].map(Rules::for_arch), [Some(Rules::SM_80); 4]);
-    assert_eq!([90, 100, 120].map(Rules::for_arch), [Some(Rules::SM_90); 3]);
+    assert_eq!([70, 75, 79].map(AccumulationRules::for_arch), [None; 3]);
+    assert_eq!(
+        [80, 86, 87, 89].map(AccumulationRules::for_arch),
+        [Some(AccumulationRules::SM_80); 4]
+    );
+    assert_eq!(
+        [90, 100, 120].map(AccumulationRules::for_arch),
+        [Some(AccumulationRules::SM_90); 3]
+    );
 }

@@ -149,7 +149,7 @@ impl Rig {
 fn what_is_known_before_is_computed_as_what_is_not() {
     let (mut values, mut faults) = (0, 0);
     for seed in gemm_cases::seeds(TREES) {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let elem = random.of(&Elem::ALL);
         let depth = 1 + random.below(3);
         let tree = Tree::grow(elem, depth, random);
@@ -183,7 +183,7 @@ fn what_is_known_before_is_computed_as_what_is_not() {
 #[test]
 fn operators_on_literals_cost_nothing() {
     for seed in gemm_cases::seeds(TREES) {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let elem = random.of(&[Elem::I32, Elem::U64, Elem::F32]);
         let tree = Tree::arithmetic(elem, 1 + random.below(3), random);
         let mut rig = Rig::new();

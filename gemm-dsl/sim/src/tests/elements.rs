@@ -211,7 +211,7 @@ fn index(units: usize, unit: usize, random: &mut Random) -> Index {
 fn elements_arrive_and_cost_what_the_model_says() {
     for elem in Elem::ALL {
         for seed in 0..PROGRAMS {
-            let random = &mut Random(seed);
+            let random = &mut Random::new(seed);
             let steps = program(elem, random);
             let mut plain = Plain::new(elem, random);
             let (found, counters) = kernel::run(&plain, &steps)

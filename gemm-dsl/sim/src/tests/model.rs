@@ -65,7 +65,7 @@ impl Tally {
 /// Checks all programs. A failing program is shrunk statement by statement and printed.
 fn check(mut disagreement: impl FnMut(&Program, u128) -> Option<String>) {
     let seeds = gemm_cases::seeds(PROGRAMS).map(|seed| FIRST_SEED + seed);
-    let random = seeds.map(|seed| (seed, generate::program(&mut Random(seed)), FEW));
+    let random = seeds.map(|seed| (seed, generate::program(&mut Random::new(seed)), FEW));
     let planted = (0..).zip(planted::planted()).map(|(seed, p)| (seed, p, MANY));
     for (seed, mut program, all) in planted.chain(random) {
         let Some(mut why) = disagreement(&program, all) else { continue };

@@ -16,8 +16,6 @@ thread_local! {
 pub(super) enum Doing {
     Connect,
     Exchange,
-    AllGather,
-    Broadcast,
     Finish,
 }
 
@@ -26,8 +24,6 @@ impl Doing {
         match self {
             Self::Connect => "connecting the ranks",
             Self::Exchange => "an exchange",
-            Self::AllGather => "an all-gather",
-            Self::Broadcast => "a broadcast",
             Self::Finish => "the end of a communicator",
         }
     }

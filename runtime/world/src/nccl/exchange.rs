@@ -89,66 +89,7 @@ impl Communicator {
         self.enqueue(doing, stream, calls)
     }
 
-    /// Enqueues an all-gather on a stream: `bytes` bytes of each rank arrive at every rank, in the
-    /// order of the ranks.
-    ///
-    /// The function may return before the all-gather is on the stream; call
-    /// [`Communicator::settle`] next.
-    ///
-    /// # Errors
-    /// Same as [`Communicator::exchange`].
-    ///
-    /// # Safety
-    /// Same as [`Communicator::exchange`], for `bytes` bytes at `from` and `bytes` for each rank at
-    /// `to`. The bytes at `from` may be this rank's part of those at `to`.
-    pub unsafe fn all_gather(
-        &self,
-        stream: u64,
-        from: u64,
-        to: u64,
-        bytes: usize,
-    ) -> NcclResult<()> {
-        let doing = Doing::AllGather;
-        let all = self.ranks().saturating_mul(bytes);
-        in_memory(from, bytes).and(in_memory(to, all)).map_err(|need| doing.refused(need))?;
-        let (from, to) = (from as usize as *const c_void, to as usize as *mut c_void);
-        let call = move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-            // SAFETY: the caller vouches for addresses and stream.
-            unsafe { (functions.all_gather)(from, to, bytes, BYTES, handle, stream) }
-        };
-        self.enqueue(doing, stream, Some(call).filter(|_| bytes > 0).into_iter())
-    }
-
-    /// Enqueues a broadcast on a stream: `bytes` bytes of `root` arrive at every rank.
-    ///
-    /// The function may return before the broadcast is on the stream; call [`Communicator::settle`]
-    /// next.
-    ///
-    /// # Errors
-    /// Same as [`Communicator::exchange`].
-    ///
-    /// # Safety
-    /// Same as [`Communicator::exchange`], for `bytes` bytes at `at`.
-    pub unsafe fn broadcast(
-        &self,
-        stream: u64,
-        at: u64,
-        bytes: usize,
-        root: usize,
-    ) -> NcclResult<()> {
-        let doing = Doing::Broadcast;
-        let checked = self.is_rank(root).and(in_memory(at, bytes));
-        checked.map_err(|need| doing.refused(need))?;
-        let (at, root) = (at as usize as *mut c_void, root as c_int);
-        let call = move |functions: &Functions, handle: Handle, stream: Stream| -> Code {
-            // SAFETY: the caller vouches for address and stream, and the root is a rank of the
-            // communicator.
-            unsafe { (functions.broadcast)(at, at, bytes, BYTES, root, handle, stream) }
-        };
-        self.enqueue(doing, stream, Some(call).filter(|_| bytes > 0).into_iter())
-    }
-
-    /// Checks the requirements that NCCL itself would report too late or not at all.
+    /// What NCCL would not find out before it is too late.
     fn check(&self, parts: &[NcclTransfer]) -> Result<(), String> {
         for part in parts {
             let (at, bytes, peer, _) = part.fields();

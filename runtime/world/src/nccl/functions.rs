@@ -56,8 +56,6 @@ functions! {
     group_end: "ncclGroupEnd", fn() -> Code;
     send: "ncclSend", fn(*const c_void, usize, c_int, c_int, Handle, Stream) -> Code;
     receive: "ncclRecv", fn(*mut c_void, usize, c_int, c_int, Handle, Stream) -> Code;
-    all_gather: "ncclAllGather", fn(*const c_void, *mut c_void, usize, c_int, Handle, Stream) -> Code;
-    broadcast: "ncclBroadcast", fn(*const c_void, *mut c_void, usize, c_int, c_int, Handle, Stream) -> Code;
     allocate: "ncclMemAlloc", fn(*mut *mut c_void, usize) -> Code;
     free: "ncclMemFree", fn(*mut c_void) -> Code;
 }

@@ -5,7 +5,7 @@ use super::distribution::Deal;
 use super::roles::{Roles, find};
 use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use super::{Block, Distribution, Factor, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{Block, Distribution, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSchedule};
 use std::ops::Range;
 
 /// Rows and columns of the largest tiles in use. Parts of more than a few tiles are cut at

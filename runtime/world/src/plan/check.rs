@@ -16,7 +16,7 @@ use super::block::overlap;
 use super::roles::{Role, Roles, by_slot, find, staging};
 use super::schedule::{Distributions, Exchange, Move, Place, Schedule, Size, Step};
 use super::work::work;
-use super::{Block, Distribution, Factor, ScheduleFault, Shards, VerifiedSchedule};
+use super::{Block, Distribution, Factor, FactorExt, ScheduleFault, Shards, VerifiedSchedule};
 use arrived::Arrived;
 use std::collections::BTreeMap;
 
@@ -133,8 +133,8 @@ fn of_rank(
 ) -> Result<(), ScheduleFault> {
     let roles = all.rank(rank);
     let mut gathered = [Arrived::default(), Arrived::default()];
-    for (factor, arrived) in Factor::ALL.into_iter().zip(&mut gathered) {
-        // Gathered elements are written once, by any exchange.
+    for (factor, arrived) in Factor::BOTH.into_iter().zip(&mut gathered) {
+        // What is gathered is written once, by whatever exchange.
         let roles = roles.iter().filter(|role| role.factor == factor);
         let got = roles.flat_map(|role| all.got(&schedule.exchanges, role));
         let blocks: Vec<&Block> =

@@ -2,7 +2,7 @@
 
 use super::estimate::{Bytes, Estimate, Seconds};
 use super::schedule::{Distributions, Schedule, Size};
-use super::{Factor, Machine, ScheduleFault, Strategy, VerifiedSchedule};
+use super::{ClusterModel, Factor, FactorExt, ScheduleFault, Strategy, VerifiedSchedule};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -23,8 +23,8 @@ pub struct ScheduleChoice {
     pub tried: Vec<(Strategy, Estimate)>,
     /// Limit in bytes on the memory of each rank beside its shards, if there was one.
     pub limit: Option<u64>,
-    /// Machine for which the schedule was chosen.
-    pub machine: Machine,
+    /// For which machine it was chosen.
+    pub machine: ClusterModel,
 }
 
 impl Schedule {
@@ -41,11 +41,11 @@ impl Schedule {
     /// need more memory.
     ///
     /// ```
-    /// use gemm_world::plan::{Distribution, Distributions, Machine, Schedule, ScheduleFault, Strategy};
+    /// use gemm_world::plan::{ClusterModel, Distribution, Distributions, Schedule, ScheduleFault, Strategy};
     ///
     /// let n = 16384;
     /// let distributions = Distributions { a: Distribution::rows(n, n), b: Distribution::cols(n, n), c: Distribution::cols(n, n) };
-    /// let machine = Machine::h200_copy_engines();
+    /// let machine = ClusterModel::h200_copy_engines();
     /// let chosen = Schedule::cheapest(distributions.clone(), 4, &machine, Some(600_000_000))?;
     /// assert_eq!(chosen.strategy, Strategy::Rotate);
     /// println!("{chosen}");
@@ -56,7 +56,7 @@ impl Schedule {
     pub fn cheapest(
         distributions: Distributions,
         ranks: usize,
-        machine: &Machine,
+        machine: &ClusterModel,
         limit: Option<u64>,
     ) -> Result<ScheduleChoice, ScheduleFault> {
         let first = Self::new(distributions.clone(), ranks, Strategy::Sequential)?;
@@ -104,9 +104,8 @@ impl Schedule {
     }
 }
 
-/// Returns true if the parts of the rank with the largest share of C have at least as many rows, or
-/// columns, as a tile.
-fn worthwhile(sequential: &VerifiedSchedule, machine: &Machine, parts: usize) -> bool {
+/// Whether parts have as many rows of C, or as many columns, as a tile, on the rank that has most.
+fn worthwhile(sequential: &VerifiedSchedule, machine: &ClusterModel, parts: usize) -> bool {
     let factor = sequential.exchanges.last().map_or(Factor::A, |exchange| exchange.factor);
     let most = sequential.shards().c.iter().map(|shard| factor.outer(shard).len()).max();
     parts == 1

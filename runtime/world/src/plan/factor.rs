@@ -1,63 +1,50 @@
-//! Factors A and B of a GEMM, and the axes of their blocks.
+//! What of a block of A or B becomes rows and columns of C.
 
 use super::Block;
-use gemm_dsl::spec;
-use std::fmt;
+use gemm_dsl::spec::{Factor, GemmLayout};
 use std::ops::Range;
 
-/// Factor of a GEMM: A or B.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Factor {
-    /// Left factor, M x K.
-    A,
-    /// Right factor, K x N.
-    B,
+/// What plans ask of a matrix that is multiplied.
+pub(crate) trait FactorExt {
+    /// What of a block becomes rows or columns of C.
+    fn outer(self, block: &Block) -> &Range<usize>;
+
+    /// The terms of a block.
+    fn terms(self, block: &Block) -> &Range<usize>;
+
+    /// The block of these rows or columns of C, and these terms.
+    fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block;
+
+    /// Whether the transpose of it is stored, as a kernel's `layout` says.
+    fn is_transposed(self, layout: GemmLayout) -> bool;
 }
 
-impl Factor {
-    /// Both factors; index 0 is A and index 1 is B.
-    pub const ALL: [Self; 2] = [Self::A, Self::B];
-
-    /// Range of a block along M, for A, or along N, for B.
-    pub(super) fn outer(self, block: &Block) -> &Range<usize> {
+impl FactorExt for Factor {
+    fn outer(self, block: &Block) -> &Range<usize> {
         match self {
             Self::A => &block.rows,
             Self::B => &block.cols,
         }
     }
 
-    /// Range of a block along K.
-    pub(super) fn terms(self, block: &Block) -> &Range<usize> {
+    fn terms(self, block: &Block) -> &Range<usize> {
         match self {
             Self::A => &block.cols,
             Self::B => &block.rows,
         }
     }
 
-    /// Creates a block from its range along M or N and its range along K.
-    pub(super) fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block {
+    fn block(self, outer: Range<usize>, terms: Range<usize>) -> Block {
         match self {
             Self::A => Block::new(outer, terms),
             Self::B => Block::new(terms, outer),
         }
     }
-}
 
-impl Factor {
-    /// Returns true if a kernel's `layout` stores the factor as its transpose.
-    pub fn is_transposed(self, distribution: spec::GemmLayout) -> bool {
+    fn is_transposed(self, layout: GemmLayout) -> bool {
         match self {
-            Self::A => distribution.transposes_a(),
-            Self::B => distribution.transposes_b(),
+            Self::A => layout.transposes_a(),
+            Self::B => layout.transposes_b(),
         }
-    }
-}
-
-impl fmt::Display for Factor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::A => "A",
-            Self::B => "B",
-        })
     }
 }

@@ -9,22 +9,22 @@ use gemm_perf::H200 as DEVICE;
 
 /// Model of GPUs and their links, sufficient to predict the time of a schedule.
 ///
-/// Two were measured, with GEMMs in `f32`: [`Machine::h200_nccl`] and
-/// [`Machine::h200_copy_engines`]. [`Machine::computing`] adapts a machine to a kernel. Other
-/// machines are derived from these:
+/// The two that were measured are [`ClusterModel::h200_nccl`] and [`ClusterModel::h200_copy_engines`], with products in `f32`;
+/// [`ClusterModel::computing`] is for those of a kernel. Others are made of these:
 ///
 /// ```
-/// use gemm_world::plan::{Gpu, Hosts, Machine};
+/// use gemm_world::plan::{ClusterModel, Gpu, Hosts};
 ///
-/// let one_host = Machine::h200_nccl();
-/// // Hosts with eight GPUs each (not measured) and a higher GEMM rate.
+/// let one_host = ClusterModel::h200_nccl();
+/// // Hosts of eight, which nobody has measured here, with faster products.
 /// let gpu = Gpu { flops: 160e12, ..one_host.gpu };
-/// let many = Machine { name: "8 hosts with 8 x H200", gpu, hosts: Some(Hosts::infiniband(8)), ..one_host };
+/// let (name, hosts) = ("8 hosts with 8 x H200", Some(Hosts::infiniband(8)));
+/// let many = ClusterModel { name, gpu, hosts, ..one_host };
 /// assert!(many.gpu.product([8192, 2048, 8192]) < one_host.gpu.product([8192, 2048, 8192]));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Machine {
-    /// Name for printed output, as in `H200, NCCL`.
+pub struct ClusterModel {
+    /// What it is called where something is printed of it.
     pub name: &'static str,
     /// Model of every GPU; all are alike.
     pub gpu: Gpu,
@@ -95,9 +95,8 @@ pub struct Hosts {
 }
 
 impl Gpu {
-    /// Predicts the seconds of a GEMM of extents `[m, n, k]` in one launch, with the fastest tiles.
-    /// SMs compute tiles in waves, and the last wave takes as long as a full one. Splits of A and B
-    /// are included. A GEMM with M = 0 or N = 0 is not launched and takes 0.
+    /// Seconds of a product of `[m, n, k]` in one launch, with the tiles that are fastest for it: multiprocessors take tiles in
+    /// waves, and the last one takes as long as any. Before it, splits are made of A and B. Nothing is launched for none.
     pub fn product(&self, [m, n, k]: [usize; 3]) -> f64 {
         match m == 0 || n == 0 {
             true => 0.0,
@@ -105,12 +104,12 @@ impl Gpu {
         }
     }
 
-    /// Seconds to split a matrix.
+    /// Seconds of making the splits of a matrix.
     pub(super) fn splits(&self, rows: usize, cols: usize) -> f64 {
         rows as f64 * cols as f64 * self.splits.bytes / self.memory
     }
 
-    /// Seconds of a GEMM whose splits exist.
+    /// Those of a product whose splits have been made.
     pub(super) fn multiplied(&self, [m, n, k]: [usize; 3]) -> f64 {
         if m == 0 || n == 0 {
             return 0.0;
@@ -180,8 +179,8 @@ const H200: Gpu = Gpu {
 /// them.
 const NCCL: Link = Link { latency: 45e-6, rate: 330e9 };
 
-impl Machine {
-    /// H200 GPUs of one host, linked by NCCL. Four were measured, with cuBLAS in `f32`.
+impl ClusterModel {
+    /// H200 of one host, with NCCL. Four were measured, with cuBLAS in `f32`.
     ///
     /// NCCL's blocks take SMs from the GEMM, which practically stops. With own rows multiplied
     /// first and the rest after its arrival, GEMMs took longer by 0.9, 1.1 and 1.9 times the

@@ -15,7 +15,7 @@
 //! Nothing else needs a wait. Shards of A and B are never written, and gathered data and C are
 //! written once.
 
-use super::{Block, Distribution, Factor};
+use super::{Block, Distribution, Factor, FactorExt};
 use std::fmt;
 
 /// Extents M, N and K of a GEMM.

@@ -5,8 +5,8 @@ use crate::channel::Channel;
 use crate::collective::CollectiveContext;
 use crate::error::impossible;
 use crate::tcp::{Fact, Hello};
+use crate::{ClusterModel, WorldError};
 use crate::{Error, Result};
-use crate::{Machine, WorldError};
 use gemm_runtime::Device;
 use std::fmt;
 use std::str::FromStr;
@@ -105,12 +105,12 @@ impl Links {
         }
     }
 
-    /// Returns the default machine model for this link.
-    pub(crate) fn machine(&self) -> Machine {
+    /// What is known of devices that are connected like this.
+    pub(crate) fn machine(&self) -> ClusterModel {
         match self {
-            Self::Peers(_) => Machine::h200_copy_engines(),
-            Self::Channel { simulated: false } => Machine::h200_host(),
-            _ => Machine::h200_nccl(),
+            Self::Peers(_) => ClusterModel::h200_copy_engines(),
+            Self::Channel { simulated: false } => ClusterModel::h200_host(),
+            _ => ClusterModel::h200_nccl(),
         }
     }
 

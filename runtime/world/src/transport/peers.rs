@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use cudarc::driver::sys::{self, CUmemAccess_flags, CUmemLocationType, CUresult};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result};
 use gemm_runtime::Device;
-use gemm_runtime::internal::Either;
+use gemm_runtime::internal::DeviceBackend;
 use gemm_runtime::internal::Gpu;
 use gemm_runtime::internal::{Area, Backend};
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ fn arrives(from: &Device, to: &Device) -> Result<bool> {
     let pattern: Vec<u32> =
         (0..LEN as u32).map(|i| i.wrapping_mul(2_654_435_761) ^ 0x5bd1_e995).collect();
     let (source, target) = (from.upload_of(&pattern)?, to.alloc_of::<u32>(LEN)?);
-    let Either::Gpu(gpu) = to.backend() else { return Ok(false) };
+    let DeviceBackend::Gpu(gpu) = to.backend() else { return Ok(false) };
     let [source, room] = [&source, &target].map(|buffer| area_of::<Gpu>(buffer, 1, LEN, LEN));
     let copied = gpu.copy_area_on(gpu.stream(), &source?, &room?);
     Ok(copied.is_ok() && to.download(&target).is_ok_and(|found| found == pattern))

@@ -28,12 +28,6 @@ fn whole(library: &Arc<Library>) -> NcclResult<()> {
     // SAFETY: the buffer lives as long as the communicator.
     unsafe { communicator.exchange(0, &parts) }?;
     settle()?;
-    // SAFETY: as above.
-    unsafe { communicator.all_gather(0, at, at + 10, 10) }?;
-    settle()?;
-    // SAFETY: as above.
-    unsafe { communicator.broadcast(0, at, 10, 0) }?;
-    settle()?;
     drop(library.allocate(100)?);
     communicator.finish(soon(), &mut go_on)
 }

@@ -116,42 +116,7 @@ pub fn exchanges() -> Result<(), Failed> {
     Ok(())
 }
 
-#[allow(unsafe_code, reason = "the addresses are of buffers that live until all is moved")]
-pub fn collectives() -> Result<(), Failed> {
-    for seed in 0..12_u64 {
-        let stand = Stub::new()?;
-        let (ranks, bytes) = (1 + seed as usize % 4, seed as usize * 7);
-        let of = |rank| content(seed, rank, 0, 0, bytes);
-        world(&stand.nccl()?, ranks, |communicator| {
-            let rank = communicator.rank();
-            let mut all = vec![0_u8; ranks * bytes];
-            let mut own = of(rank);
-            let to = address(&mut all);
-            // Also in place.
-            let from = match seed % 2 {
-                0 => address(&mut own),
-                _ => {
-                    all[rank * bytes..][..bytes].copy_from_slice(&own);
-                    to + (rank * bytes) as u64
-                }
-            };
-            // SAFETY: both buffers live until the activity is settled.
-            unsafe { communicator.all_gather(0, from, to, bytes) }?;
-            communicator.settle(soon(), &mut go_on)?;
-            assert_eq!(all, (0..ranks).flat_map(of).collect::<Vec<_>>());
-            let root = seed as usize % ranks;
-            // SAFETY: the buffer lives until the activity is settled.
-            unsafe { communicator.broadcast(0, address(&mut own), bytes, root) }?;
-            communicator.settle(soon(), &mut go_on)?;
-            assert_eq!(own, of(root));
-            communicator.finish(soon(), &mut go_on)
-        })?;
-        stand.is_clean()?;
-    }
-    Ok(())
-}
-
-/// Each round runs in another thread.
+/// Each round is that of another thread.
 pub fn other_thread() -> Result<(), Failed> {
     let stand = Stub::new()?;
     let library = stand.nccl()?;

@@ -159,8 +159,8 @@ pub fn old() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Required functions.
-pub const FUNCTIONS: [&str; 19] = [
+/// Functions that the runtime needs.
+pub const FUNCTIONS: [&str; 17] = [
     "ncclGetVersion",
     "ncclGetUniqueId",
     "ncclGetErrorString",
@@ -176,8 +176,6 @@ pub const FUNCTIONS: [&str; 19] = [
     "ncclGroupEnd",
     "ncclSend",
     "ncclRecv",
-    "ncclAllGather",
-    "ncclBroadcast",
     "ncclMemAlloc",
     "ncclMemFree",
 ];

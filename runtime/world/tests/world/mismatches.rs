@@ -3,8 +3,8 @@
 
 use gemm_runtime::{ReduceKernel, SgemmKernel, SgemmSpec};
 use gemm_world::{
-    Distribution, Distributions, Error, Machine, OnRank, Rank, Result, Schedule, Sharded, Strategy,
-    World, WorldError,
+    ClusterModel, Distribution, Distributions, Error, OnRank, Rank, Result, Schedule, Sharded,
+    Strategy, World, WorldError,
 };
 
 /// Returns the errors of three ranks, which then meet at a barrier.
@@ -128,10 +128,10 @@ fn what_is_scaled_as_a_whole_is_there_before_anything_is_multiplied() {
             let expected = Schedule::new(distributions, 3, strategy).expect("a schedule");
             for launch in launches.expect("they multiply") {
                 assert_eq!(*launch.schedule, expected, "{spec}, {a}, {b}, {strategy}");
-                // The prediction uses the kernel's arithmetic.
-                let machine = Machine::h200_nccl().computing(&spec);
+                // What is predicted of it is of its arithmetic.
+                let machine = ClusterModel::h200_nccl().computing(&spec);
                 assert_eq!(launch.estimate, expected.estimate(&machine));
-                assert_ne!(launch.estimate, expected.estimate(&Machine::h200_nccl()));
+                assert_ne!(launch.estimate, expected.estimate(&ClusterModel::h200_nccl()));
             }
         }
     }

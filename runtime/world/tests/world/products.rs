@@ -7,8 +7,8 @@ use gemm_runtime::{
     sgemm_table, spec,
 };
 use gemm_world::{
-    Distribution, Distributions, Error, Machine, OnRank, Rank, Schedule, Sharded, Strategy, World,
-    WorldError,
+    ClusterModel, Distribution, Distributions, Error, OnRank, Rank, Schedule, Sharded, Strategy,
+    World, WorldError,
 };
 
 /// Specs without operands. Those without `pitched` need contiguous rows of C.
@@ -436,7 +436,7 @@ fn memory_bounds_kernels_that_are_not_pitched_too() {
         b: Distribution::cols(k, n),
         c: Distribution::rows(m, n),
     };
-    let machine = Machine::h200_nccl();
+    let machine = ClusterModel::h200_nccl();
     let memory = |strategy| {
         let schedule = Schedule::new(distributions.clone(), ranks, strategy).expect("a schedule");
         schedule.estimate(&machine).most_memory()

@@ -54,7 +54,7 @@ fn converted(from: Elem, to: Elem, bits: u64) -> Option<Result<u64, FaultKind>> 
 
 #[test]
 fn conversions_are_those_of_rust() {
-    let random = &mut Random(1);
+    let random = &mut Random::new(1);
     let mut checked = 0;
     for (from, to) in Elem::ALL.iter().flat_map(|from| Elem::ALL.map(|to| (*from, to))) {
         for _ in 0..if from.converts_to(to) { NUMBERS } else { 0 } {

@@ -6,17 +6,19 @@
 
 use super::program::{Action, Item, Place, Program, is_global};
 use crate::mask::lanes_of;
+use gemm_dsl::expr::random::Random as SplitMix;
 use gemm_dsl::ir::{MemoryOrder, Scope};
 
-/// Random numbers by SplitMix64 (Steele, Lea and Flood).
-pub(in crate::tests) struct Random(pub(in crate::tests) u64);
+/// Random numbers: Steele, Lea and Flood's SplitMix.
+pub(in crate::tests) struct Random(SplitMix);
 
 impl Random {
+    pub(in crate::tests) fn new(seed: u64) -> Self {
+        Self(SplitMix(seed))
+    }
+
     pub(in crate::tests) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.bits()
     }
 
     pub(in crate::tests) fn below(&mut self, n: usize) -> usize {

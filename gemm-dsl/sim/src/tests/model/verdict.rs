@@ -84,7 +84,7 @@ pub(super) fn interleavings<'p>(
     if are_few(program, (grain, all)) {
         return through(start, each);
     }
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for _ in 0..DRAWN {
         let mut trace = start.clone();
         loop {

@@ -1,7 +1,7 @@
 //! Count of the elements that have arrived at a place of a rank.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor};
+use crate::plan::{Block, Factor, FactorExt};
 use std::ops::Range;
 
 /// Number of arrived elements, by row of A or column of B. No element arrives twice, and all blocks

@@ -1,7 +1,7 @@
 //! Start and end times of multiplications and exchanges.
 
 use crate::plan::work::work;
-use crate::plan::{Block, Factor, Machine, Place, Step, VerifiedSchedule};
+use crate::plan::{Block, ClusterModel, Factor, Place, Step, VerifiedSchedule};
 use std::collections::BTreeMap;
 
 /// Seconds, for the slowest rank.
@@ -21,7 +21,7 @@ struct ProductTime {
 /// State of a rank in the simulation.
 #[derive(Default)]
 struct RankTime {
-    /// Duration of the splits of its own shards, which come first.
+    /// What splits of its own parts take, which are made before all else.
     before: f64,
     steps: usize,
     /// Number of exchanges taken part in, and the end of the last one.
@@ -45,7 +45,7 @@ struct RankTime {
 /// shards may exist already.
 fn product(
     schedule: &VerifiedSchedule,
-    machine: &Machine,
+    machine: &ClusterModel,
     rank: usize,
     block: &Block,
     places: [Place; 2],
@@ -64,10 +64,9 @@ fn product(
     gpu.multiplied(extents) + of(Factor::A) + of(Factor::B)
 }
 
-/// Simulates the exchanges in the order of their numbers. An exchange depends only on earlier
-/// exchanges: those that its ranks waited for, and those that ran beside a multiplication whose
-/// slot it overwrites. So all its inputs are known when it is reached.
-pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64]) -> Times {
+/// Exchanges are looked at in the order of their numbers. Those that a rank waits for before it begins one are all before that
+/// one; those beside a product that it waits for, to write a slot, are so too. All that matters to an exchange is known then.
+pub(super) fn times(schedule: &VerifiedSchedule, machine: &ClusterModel, times: &[f64]) -> Times {
     let mut ranks: Vec<RankTime> =
         (0..schedule.ranks()).map(|rank| RankTime::new(schedule, machine, rank)).collect();
     // End time of each exchange.
@@ -112,15 +111,21 @@ pub(super) fn times(schedule: &VerifiedSchedule, machine: &Machine, times: &[f64
 }
 
 impl RankTime {
-    fn new(schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> Self {
-        let own = Factor::ALL.map(|factor| &schedule.shards().of_factor(factor)[number]);
+    fn new(schedule: &VerifiedSchedule, machine: &ClusterModel, number: usize) -> Self {
+        let own = Factor::BOTH.map(|factor| &schedule.shards().of_factor(factor)[number]);
         let splits = |block: &Block| machine.gpu.splits(block.rows.len(), block.cols.len());
         let before = if machine.gpu.splits.once { own.into_iter().map(splits).sum() } else { 0.0 };
         Self { before, there: before, exchanged: before, ..Self::default() }
     }
 
-    /// Takes steps up to the next exchange that the rank begins.
-    fn go(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize, over: &[f64]) {
+    /// Takes steps up to the next exchange that it begins.
+    fn go(
+        &mut self,
+        schedule: &VerifiedSchedule,
+        machine: &ClusterModel,
+        number: usize,
+        over: &[f64],
+    ) {
         for step in &schedule.steps[number][self.steps..] {
             work(1);
             match step {
@@ -140,8 +145,13 @@ impl RankTime {
         }
     }
 
-    /// Returns the time at which the slots that the next exchange overwrites have been read.
-    fn may_write(&mut self, schedule: &VerifiedSchedule, machine: &Machine, number: usize) -> f64 {
+    /// When the slots have been read that the next exchange brings something into.
+    fn may_write(
+        &mut self,
+        schedule: &VerifiedSchedule,
+        machine: &ClusterModel,
+        number: usize,
+    ) -> f64 {
         let role = &schedule.roles.rank(number)[self.taken];
         let mut read = None;
         for of in schedule.roles.got(&schedule.exchanges, role) {

@@ -2,7 +2,9 @@
 
 use super::ELEMENT;
 use crate::plan::work::work;
-use crate::plan::{Block, Exchange, Factor, Hosts, Machine, Move, Place, VerifiedSchedule};
+use crate::plan::{
+    Block, ClusterModel, Exchange, Factor, FactorExt, Hosts, Move, Place, VerifiedSchedule,
+};
 use std::collections::BTreeMap;
 
 pub(super) struct Traffic {
@@ -14,7 +16,7 @@ pub(super) struct Traffic {
     pub(super) times: Vec<f64>,
 }
 
-pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic {
+pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &ClusterModel) -> Traffic {
     let mut bytes = vec![0_u64; schedule.ranks()];
     let mut staged = vec![0_u64; schedule.ranks()];
     let staging = machine.staging.then(|| Staging::new(schedule, machine));
@@ -52,11 +54,11 @@ pub(super) fn traffic(schedule: &VerifiedSchedule, machine: &Machine) -> Traffic
 /// Model of packing and unpacking, for transports that require contiguous rows.
 struct Staging<'s> {
     schedule: &'s VerifiedSchedule,
-    machine: &'s Machine,
+    machine: &'s ClusterModel,
 }
 
 impl<'s> Staging<'s> {
-    fn new(schedule: &'s VerifiedSchedule, machine: &'s Machine) -> Self {
+    fn new(schedule: &'s VerifiedSchedule, machine: &'s ClusterModel) -> Self {
         Self { schedule, machine }
     }
 

@@ -1,7 +1,7 @@
 //! Measured rates of GEMMs in each arithmetic.
 
-use super::{Gpu, Machine, Tile};
-use gemm_dsl::spec::{Arith, Factor, Instruction, SgemmSpec};
+use super::{ClusterModel, Gpu, Tile};
+use gemm_dsl::spec::{Arith, Instruction, SgemmSpec};
 use gemm_perf::Calibration;
 
 /// Rate of a GPU in an arithmetic of tensor cores.
@@ -40,11 +40,10 @@ const LAUNCH: f64 = CALIBRATION.launch / 1e6;
 const NEXT_LAUNCH: f64 = CALIBRATION.next_launch / 1e6;
 const CALIBRATION: Calibration = gemm_perf::H200.calibration;
 
-/// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv`
-/// (2026-11-24), at 4096 and 8192. `mma.sync` reached 211 and 226 TFLOP/s in `bf16`, and 57.3 and
-/// 58.5 in `bf16x6`. `wgmma`, with splits, reached 580 and 679 in `bf16`, 129 and 135 in `bf16x6`,
-/// and 205 and 227 in `f16x3`. The rates below exclude splits, whose bytes are in `Gpu::splits`,
-/// and incomplete waves.
+/// Stages 35, 36, 40, 41 and 42 of the ladder on an H200 in `tests/data/profiler/times.csv` (2026-11-24), at 4096 and 8192: `bf16` by
+/// `mma.sync` 211 and 226 TFLOP/s, `bf16x6` 57.3 and 58.5; by `wgmma`, with what makes splits, `bf16` 580 and 679, `bf16x6` 129 and
+/// 135, `f16x3` 205 and 227. What is here is without splits, whose bytes are in [`Gpu::splits`], and without waves of which some
+/// tiles are missing.
 ///
 /// The other rates were not measured. `f16` is as fast as `bf16`, and `tf32` half as fast (NVIDIA
 /// H100 Tensor Core GPU Architecture, 2022). `bf16x9` needs nine matmuls where `bf16x6` needs six.
@@ -94,9 +93,9 @@ impl Gpu {
     ///
     /// ```
     /// use gemm_dsl::spec::SgemmSpec;
-    /// use gemm_world::plan::Machine;
+    /// use gemm_world::plan::ClusterModel;
     ///
-    /// let gpu = Machine::h200_nccl().gpu;
+    /// let gpu = ClusterModel::h200_nccl().gpu;
     /// let spec: SgemmSpec = "tile: 128x128x32, arith: bf16x6, mma: wgmma".parse()?;
     /// let speed = gpu.product([8192; 3]) / gpu.computing(&spec).product([8192; 3]);
     /// assert!(speed > 2.4 && speed < 2.7, "{speed}");
@@ -115,9 +114,9 @@ impl Gpu {
     }
 }
 
-impl Machine {
-    /// Returns the same machine with the rates of a kernel's arithmetic and the layout of its
-    /// matrices.
+impl ClusterModel {
+    /// The same machine where products are those of a kernel: as fast as its arithmetic is, of matrices that are stored as it
+    /// takes them.
     #[must_use]
     pub fn computing(&self, spec: &SgemmSpec) -> Self {
         Self { gpu: self.gpu.computing(spec), layout: spec.layout, ..*self }

@@ -5,10 +5,9 @@ use gemm_dsl::spec::{GemmLayout as Lies, SgemmSpec};
 
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
-/// Machine on which a GEMM takes m·n·k seconds and a byte over a link one second. Exchanges do not
-/// slow GEMMs.
-fn slow(splits: Splits) -> Machine {
-    let of_h200 = Machine::h200_host();
+/// A product of m, n and k takes m·n·k seconds, a byte over a link one, and none is lost beside it.
+fn slow(splits: Splits) -> ClusterModel {
+    let of_h200 = ClusterModel::h200_host();
     let gpu = Gpu {
         flops: 2.0,
         tiles: &[ONE],
@@ -18,7 +17,7 @@ fn slow(splits: Splits) -> Machine {
         splits,
         ..of_h200.gpu
     };
-    Machine { name: "slow", gpu, link: Link { latency: 0.0, rate: 1.0 }, lost: 0.0, ..of_h200 }
+    ClusterModel { name: "slow", gpu, link: Link { latency: 0.0, rate: 1.0 }, lost: 0.0, ..of_h200 }
 }
 
 /// Medians of `tests/data/profiler/times.csv`, in ms.
@@ -32,7 +31,11 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
         ("tile: 128x128x32, arith: f16x3, mma: wgmma", 0.670448, 4.84533, 0.03),
     ] {
         let spec: SgemmSpec = line.parse().unwrap();
-        for machine in [Machine::h200_nccl(), Machine::h200_copy_engines(), Machine::h200_host()] {
+        for machine in [
+            ClusterModel::h200_nccl(),
+            ClusterModel::h200_copy_engines(),
+            ClusterModel::h200_host(),
+        ] {
             let gpu = machine.computing(&spec).gpu;
             for (n, measured) in [(4096, of_4096), (8192, of_8192)] {
                 let off = gpu.product([n; 3]) * 1e3 / measured - 1.0;
@@ -40,8 +43,8 @@ fn products_of_each_arithmetic_take_as_long_as_was_measured() {
             }
         }
     }
-    // An arithmetic without a rate keeps the `f32` rate.
-    let gpu = Machine::h200_nccl().gpu;
+    // What no rate is of is as fast as `f32`, which is as it was.
+    let gpu = ClusterModel::h200_nccl().gpu;
     let spec = |line: &str| line.parse::<SgemmSpec>().unwrap();
     let of = |line: &str| gpu.computing(&spec(line)).product([4096; 3]);
     assert_eq!(of("tile: 128x128x8, thread: 8x8"), gpu.product([4096; 3]));
@@ -60,7 +63,7 @@ fn what_is_chosen_depends_on_the_arithmetic() {
         c: Distribution::cols(n, n),
     };
     let of = |line: &str| {
-        let machine = Machine::h200_copy_engines().computing(&line.parse().unwrap());
+        let machine = ClusterModel::h200_copy_engines().computing(&line.parse().unwrap());
         Schedule::cheapest(distributions.clone(), 4, &machine, None).unwrap().estimate
     };
     let [plain, six, three] = ["f32", "bf16x6", "f16x3"].map(|arith| match arith {
@@ -99,9 +102,11 @@ fn splits_are_computed_once_or_for_each_product() {
 fn blocks_whose_rows_lie_apart_are_staged() {
     let staged = |distributions: &Distributions, ranks, strategy, lies| {
         let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
-        let plain = Machine { layout: lies, ..slow(Splits::default()) };
-        let (without, with) =
-            (schedule.estimate(&plain), schedule.estimate(&Machine { staging: true, ..plain }));
+        let plain = ClusterModel { layout: lies, ..slow(Splits::default()) };
+        let (without, with) = (
+            schedule.estimate(&plain),
+            schedule.estimate(&ClusterModel { staging: true, ..plain }),
+        );
         assert_eq!(without.bytes, with.bytes);
         let more = |(with, without): (&u64, &u64)| with - without;
         let memory: Vec<u64> = with.memory.iter().zip(&without.memory).map(more).collect();
@@ -145,14 +150,18 @@ fn what_is_staged_has_to_fit() {
         c: Distribution::cols(n, n),
     };
     let plain = slow(Splits::default());
-    let staging = Machine { staging: true, ..plain };
-    let least =
-        |machine: &Machine| match Schedule::cheapest(distributions.clone(), 4, machine, Some(0))
-            .unwrap_err()
-        {
-            ScheduleFault::Memory { least, .. } => least,
-            other => panic!("{other}"),
-        };
+    let staging = ClusterModel { staging: true, ..plain };
+    let least = |machine: &ClusterModel| match Schedule::cheapest(
+        distributions.clone(),
+        4,
+        machine,
+        Some(0),
+    )
+    .unwrap_err()
+    {
+        ScheduleFault::Memory { least, .. } => least,
+        other => panic!("{other}"),
+    };
     assert!(least(&plain) < least(&staging));
     let chosen =
         Schedule::cheapest(distributions.clone(), 4, &staging, Some(least(&staging))).unwrap();

@@ -6,7 +6,7 @@ use crate::plan::*;
 
 /// Loop steps of building, verifying and estimating a schedule, per move and step.
 fn each(distributions: &Distributions, ranks: usize, strategy: Strategy) -> [f64; 3] {
-    let machine = Machine { hosts: Some(Hosts::infiniband(8)), ..Machine::h200_nccl() };
+    let machine = ClusterModel { hosts: Some(Hosts::infiniband(8)), ..ClusterModel::h200_nccl() };
     done();
     let schedule = Schedule::new(distributions.clone(), ranks, strategy).unwrap();
     let both = done();

@@ -21,7 +21,7 @@ proptest! {
     fn long_parts_do_not_cut_tiles(
         lengths in proptest::collection::vec(0..9000_usize, 1..6),
         parts in 1..6_usize,
-        factor in prop::sample::select(&Factor::ALL[..]),
+        factor in prop::sample::select(&Factor::BOTH[..]),
     ) {
         let (all, ranks) = (lengths.iter().sum(), lengths.len());
         let cut = Cut::Lengths(lengths);
@@ -58,13 +58,13 @@ proptest! {
     #[test]
     fn estimates_count_bytes_and_rooms((distributions, ranks, strategy) in case(), lies in proptest::sample::select(Lies::ALL)) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
-        let slow = Machine { hosts: Some(Hosts::infiniband(2)), ..Machine::h200_copy_engines() };
-        // True if the rows of a block, as stored, are not contiguous within another block.
+        let slow = ClusterModel { hosts: Some(Hosts::infiniband(2)), ..ClusterModel::h200_copy_engines() };
+        // Whether rows of a block have something between them where it is a part of another one.
         let apart = |factor, block: &Block, of: &Block| match (factor, lies) {
             (Factor::A, Lies::Tn | Lies::Tt) | (Factor::B, Lies::Nt | Lies::Tt) => block.cols.len() > 1 && block.rows != of.rows,
             _ => block.rows.len() > 1 && block.cols != of.cols,
         };
-        for machine in [Machine { layout: lies, ..Machine::h200_nccl() }, slow] {
+        for machine in [ClusterModel { layout: lies, ..ClusterModel::h200_nccl() }, slow] {
             let estimate = schedule.estimate(&machine);
             for rank in 0..ranks {
                 let all = schedule.exchanges.iter().flat_map(|exchange| &exchange.moves);
@@ -137,20 +137,20 @@ proptest! {
     #[test]
     fn nothing_comes_twice((distributions, ranks, strategy) in case()) {
         let schedule = Schedule::new(distributions, ranks, strategy).unwrap();
-        let bytes = schedule.estimate(&Machine::h200_nccl()).bytes;
+        let bytes = schedule.estimate(&ClusterModel::h200_nccl()).bytes;
         for (rank, bytes) in bytes.iter().enumerate() {
             let missing = |factor| {
                 let needed = schedule.size.needed(factor, &schedule.shards().c[rank]);
                 needed.len() - needed.and(&schedule.shards().of_factor(factor)[rank]).len()
             };
-            let missing: usize = Factor::ALL.into_iter().map(missing).sum();
+            let missing: usize = Factor::BOTH.into_iter().map(missing).sum();
             prop_assert_eq!(*bytes, 4 * missing as u64);
         }
     }
 
     #[test]
     fn the_cheapest_fits_and_no_other_that_does_is_faster((distributions, ranks, _) in case(), limit in prop::option::of(0..3000_u64)) {
-        let machine = Machine::h200_copy_engines();
+        let machine = ClusterModel::h200_copy_engines();
         match Schedule::cheapest(distributions.clone(), ranks, &machine, limit) {
             Ok(chosen) => {
                 let fits = |estimate: &Estimate| limit.is_none_or(|limit| estimate.most_memory() <= limit);
@@ -189,7 +189,7 @@ fn one_rank_multiplies_at_once() {
         let block = Block::new(0..4, 0..6);
         assert_eq!(schedule.steps, [[Step::Multiply { block, a: Place::Shard, b: Place::Shard }]]);
     }
-    let chosen = Schedule::cheapest(distributions, 1, &Machine::h200_nccl(), Some(0)).unwrap();
+    let chosen = Schedule::cheapest(distributions, 1, &ClusterModel::h200_nccl(), Some(0)).unwrap();
     assert_eq!((chosen.tried.len(), chosen.estimate.efficiency()), (1, 1.0));
 }
 

@@ -4,19 +4,19 @@ use crate::plan::*;
 
 const ONE: Tile = Tile { rows: 1, cols: 1, reached: 1.0 };
 
-/// Machine whose GPU has one SM and tiles of one element: a GEMM takes m·n·k seconds. A byte takes
-/// one second, and an exchange one more.
-fn slow(lost: f64) -> Machine {
+/// A GPU with tiles of one element, on one multiprocessor, that adds a term in half a second: a product of m, n and k takes
+/// m·n·k seconds. A byte takes a second, an exchange one more.
+fn slow(lost: f64) -> ClusterModel {
     let gpu = Gpu {
         flops: 2.0,
         tiles: &[ONE],
         multiprocessors: 1,
         launch: 0.0,
         memory: f64::INFINITY,
-        ..Machine::h200_host().gpu
+        ..ClusterModel::h200_host().gpu
     };
     let link = Link { latency: 1.0, rate: 1.0 };
-    Machine { name: "slow", gpu, link, lost, ..Machine::h200_host() }
+    ClusterModel { name: "slow", gpu, link, lost, ..ClusterModel::h200_host() }
 }
 
 /// Distributions in which the first rank has all of B and C, and A is distributed by these numbers
@@ -95,7 +95,8 @@ fn an_exchange_takes_as_long_as_who_sends_most() {
             Distributions { a, b: Distribution::cols(3, 6), c: Distribution::cols(5, 6) };
         let schedule = Schedule::new(distributions, 4, Strategy::Sequential).unwrap();
         let link = Link { latency: 0.0, rate: f64::INFINITY };
-        let machine = Machine { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
+        let machine =
+            ClusterModel { link, hosts: Some(Hosts { gpus: 2, network, once }), ..slow(0.0) };
         assert_eq!(schedule.estimate(&machine).exchanges, seconds);
     }
 }
@@ -111,7 +112,7 @@ fn own_terms_are_copied() {
     let schedule = Schedule::new(distributions, 2, Strategy::Sequential).unwrap();
     let fast = Link { latency: 0.0, rate: f64::INFINITY };
     let gpu = Gpu { memory: 2.0, ..slow(0.0).gpu };
-    let estimate = schedule.estimate(&Machine { gpu, link: fast, ..slow(0.0) });
+    let estimate = schedule.estimate(&ClusterModel { gpu, link: fast, ..slow(0.0) });
     // 12 elements of 4 bytes are read and written.
     assert_eq!((estimate.exchanges, estimate.bytes), (48.0, vec![48, 48]));
 }
@@ -119,7 +120,7 @@ fn own_terms_are_copied() {
 #[test]
 fn the_last_wave_takes_as_long_as_any() {
     let tiles = &[Tile { rows: 4, cols: 2, reached: 1.0 }];
-    let of_h200 = Machine::h200_host().gpu;
+    let of_h200 = ClusterModel::h200_host().gpu;
     let gpu = Gpu { flops: 200.0, tiles, multiprocessors: 10, launch: 0.5, memory: 1.0, ..of_h200 };
     // A wave is 80 elements with K = 5 and two operations each: 800 operations.
     for ([m, n], waves) in

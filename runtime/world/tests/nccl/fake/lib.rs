@@ -387,53 +387,6 @@ pub extern "C" fn ncclRecv(
     half(enter!("ncclRecv"), Op::Receive, Half { comm, at, bytes }, kind, peer)
 }
 
-/// Returns the number of ranks of a communicator, and its own rank.
-fn place(handle: usize) -> (c_int, c_int) {
-    let state = state();
-    let comm = state.comms.get(&handle);
-    comm.map_or((0, 0), |comm| (state.worlds.get(&comm.world).map_or(0, |w| w.ranks), comm.rank))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn ncclAllGather(
-    from: usize,
-    to: usize,
-    bytes: usize,
-    kind: c_int,
-    comm: usize,
-    _stream: usize,
-) -> c_int {
-    drop(enter!("ncclAllGather"));
-    for peer in 0..place(comm).0 {
-        let place = to + peer as usize * bytes;
-        let sent = half(state(), Op::Send, Half { comm, at: from, bytes }, kind, peer);
-        let received = half(state(), Op::Receive, Half { comm, at: place, bytes }, kind, peer);
-        if (sent, received) != (SUCCESS, SUCCESS) {
-            return INVALID_ARGUMENT;
-        }
-    }
-    SUCCESS
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn ncclBroadcast(
-    from: usize,
-    to: usize,
-    bytes: usize,
-    kind: c_int,
-    root: c_int,
-    comm: usize,
-    _stream: usize,
-) -> c_int {
-    drop(enter!("ncclBroadcast"));
-    let (ranks, rank) = place(comm);
-    let mut code = half(state(), Op::Receive, Half { comm, at: to, bytes }, kind, root);
-    for peer in (0..ranks).filter(|_| rank == root) {
-        code = code.max(half(state(), Op::Send, Half { comm, at: from, bytes }, kind, peer));
-    }
-    code
-}
-
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ncclMemAlloc(out: *mut *mut c_void, bytes: usize) -> c_int {
     let mut state = enter!("ncclMemAlloc");
