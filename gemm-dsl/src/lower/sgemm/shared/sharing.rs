@@ -1,14 +1,14 @@
-//! Parameters by which blocks share the tiles of C and the terms of K.
+//! Parameters for the distribution of C's tiles and of K among blocks.
 
 use crate::ir::{Extent, KernelBuilder, Scalar, Ty};
 use crate::plan::{MAX_SPLIT, SgemmPlan};
 
-/// The parameters by which a block, or a cluster, knows which tiles are its own, each of them whole.
+/// Parameters of a persistent kernel, whose blocks or clusters loop over whole tiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PersistentTiles {
-    /// Tiles of C, of a batch of all its products.
+    /// Tiles of C over the whole batch.
     pub tiles: Scalar,
-    /// Blocks that share them, or clusters.
+    /// Blocks or clusters that share the tiles.
     pub sharers: Scalar,
 }
 
@@ -23,12 +23,12 @@ impl PersistentTiles {
     }
 }
 
-/// The parameters by which a block knows its share.
+/// Parameters of stream-K, from which a block computes its share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamK {
-    /// Tiles of C, of a batch of all its products.
+    /// Tiles of C over the whole batch.
     pub tiles: Scalar,
-    /// Blocks that share them.
+    /// Blocks that share the tiles.
     pub blocks: Scalar,
 }
 
@@ -40,11 +40,12 @@ impl StreamK {
     }
 }
 
-/// More ranges than any kernel has: neither as many as a spec may say, nor as the root of 2^31 terms.
+/// Upper bound on the number of split-K partitions, which no kernel reaches: a spec allows one
+/// less, and `split_k: auto` at most 8192.
 pub(crate) const MOST_RANGES: u32 = MAX_SPLIT + 1;
 
-/// The most columns of C: the tiles of a group of tile rows are counted in an `int`, also where the
-/// group is larger than C.
+/// Maximum number of columns of C. The tiles of a group of tile rows are counted in an `int`, even
+/// if the group is larger than C.
 pub(crate) fn most_columns(plan: &SgemmPlan) -> u64 {
     let (_, bn) = plan.block_tile();
     let tiles = i32::MAX as u32 / plan.raster().unwrap_or(1);
