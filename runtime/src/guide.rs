@@ -1,0 +1,30 @@
+//! Guide: one page a task, with examples that are tested.
+//!
+//! | page | content |
+//! | --- | --- |
+//! | [`start`] | set-up, a first kernel, which type for which task |
+//! | [`views`] | parts, transposes, batches and lists of device arrays |
+//! | [`cublas`] | `sgemm` in place of `cublasSgemm` |
+//! | [`epilogues`] | bias, activation and residual, fused |
+//! | [`reductions`] | folds over arrays, rows, columns and segments |
+//! | [`tables`] | a kernel for each shape; tuning |
+//! | [`tensor_cores`] | FP32 emulation, its accuracy and its speed |
+//! | [`determinism`] | the same bits on every run, and for every batch size |
+//! | [`testing`] | tests without a GPU |
+//! | [`races`] | the race detector |
+//! | [`explain`] | why a kernel is as fast as it is: `explain` and the book |
+//! | [`interop`] | inside a cudarc or candle program |
+//! | [`many_gpus`] | one GEMM or reduction on several GPUs |
+//! | [`errors`] | errors and frequent questions |
+
+/// Declares a page of the guide.
+macro_rules! pages {
+    ($($page:ident)*) => {$(
+        #[doc = include_str!(concat!("../docs/guide/", stringify!($page), ".md"))]
+        pub mod $page {}
+    )*};
+}
+
+pages! {
+    start views cublas epilogues reductions tables tensor_cores determinism testing races explain interop many_gpus errors
+}
