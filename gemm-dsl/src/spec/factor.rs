@@ -12,10 +12,10 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// Both, in their order.
+    /// A, then B.
     pub const BOTH: [Factor; 2] = [Factor::A, Factor::B];
 
-    /// 0 for A, 1 for B.
+    /// Index among the operands: 0 for A, 1 for B.
     pub const fn index(self) -> usize {
         match self {
             Factor::A => 0,
