@@ -85,7 +85,6 @@ impl FamilyInfo {
     }
 }
 
-/// Every kernel family.
 pub const FAMILIES: &[FamilyInfo] =
     &[FamilyInfo::new::<ReduceSpec>(), FamilyInfo::new::<SgemmSpec>()];
 

@@ -43,7 +43,7 @@ impl Epilogue {
 /// Input of an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EpilogueInput {
-    /// C before the GEMM.
+    /// Value of C before the GEMM.
     Output,
     /// Operand that the caller passes.
     Operand(Along),
@@ -140,7 +140,6 @@ pub struct EpilogueArg {
 pub enum ArgSlot {
     /// Index among the arrays that are only read: A and B are the first two.
     Array(usize),
-    /// Index among the numbers.
     Number(usize),
 }
 

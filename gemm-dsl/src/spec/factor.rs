@@ -12,7 +12,6 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// A, then B.
     pub const BOTH: [Factor; 2] = [Factor::A, Factor::B];
 
     /// Index among the operands: 0 for A, 1 for B.
@@ -23,7 +22,6 @@ impl Factor {
         }
     }
 
-    /// `A` or `B`.
     pub const fn letter(self) -> char {
         match self {
             Factor::A => 'A',

@@ -1,5 +1,3 @@
-//! Spec of a reduction.
-
 mod acts;
 mod types;
 
@@ -297,7 +295,6 @@ impl ReduceSpec {
         }
     }
 
-    /// Returns the accumulator type.
     pub fn acc_elem(&self) -> Elem {
         self.acc.map_or_else(
             || match self.element {

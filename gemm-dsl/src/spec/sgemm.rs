@@ -1,5 +1,3 @@
-//! Spec of a GEMM.
-
 mod acts;
 mod operands;
 mod words;

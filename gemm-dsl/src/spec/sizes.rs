@@ -89,7 +89,6 @@ size! {
 }
 
 impl Rect {
-    /// Number of elements.
     pub fn area(self) -> u64 {
         u64::from(self.m) * u64::from(self.n)
     }

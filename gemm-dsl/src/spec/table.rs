@@ -1,5 +1,3 @@
-//! Tables that declare specs.
-
 mod value;
 mod words;
 
@@ -14,11 +12,8 @@ use std::fmt;
 
 /// One key of a spec.
 pub(crate) struct Key<S: 'static> {
-    /// Spelling in the DSL.
     pub name: &'static str,
-    /// Documentation of its field.
     pub meaning: &'static str,
-    /// Form of its value.
     pub kind: KeyKind,
     /// Documentation of each of its words.
     pub words: &'static [&'static str],
@@ -83,7 +78,6 @@ pub(crate) struct ActsOn<S: 'static> {
 
 /// Advice about a key that has nothing to act on.
 pub(crate) enum Suggestion<S: 'static> {
-    /// A fixed text.
     Say(&'static str),
     /// Add the missing ones of these entries, or leave the key out.
     Add(&'static [Prerequisite<S>]),
@@ -110,11 +104,9 @@ impl<S> Suggestion<S> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyInfo {
-    /// Spelling in the DSL.
     pub name: &'static str,
     /// Documentation of the key: what it does, when to use it, what it costs.
     pub meaning: &'static str,
-    /// Form of its value.
     pub kind: KeyKind,
     /// Documentation of each word, in the order of [`KeyKind::Word`].
     pub words: &'static [&'static str],
@@ -221,7 +213,7 @@ macro_rules! spec {
         }
 
         impl $spec {
-            /// Sets the key `name`.
+            /// Sets the key `name`: the kernel's name.
             #[must_use]
             pub fn name(mut self, name: impl Into<String>) -> Self {
                 self.name = Some(name.into());

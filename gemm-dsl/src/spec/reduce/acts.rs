@@ -50,7 +50,7 @@ pub(super) const SUM: ActsOn<ReduceSpec> = ActsOn {
     suggestion: Suggestion::Say("leave it out"),
 };
 
-/// Reductions with many results.
+/// Reductions with more than one result.
 pub(super) const MANY: ActsOn<ReduceSpec> = ActsOn {
     includes: |spec| spec.over != Over::All,
     rests_on: &["over"],

@@ -11,7 +11,7 @@ pub(super) const TILE: ActsOn<SgemmSpec> = ActsOn {
     suggestion: Suggestion::Say("add a tile such as `tile: 64x64x8`, or leave it out"),
 };
 
-/// GEMMs on tensor cores.
+/// GEMMs whose multiplications run on tensor cores.
 pub(super) const MATRIX: ActsOn<SgemmSpec> = ActsOn {
     includes: |spec| spec.arith != Arith::F32,
     rests_on: &["arith"],

@@ -10,19 +10,16 @@ pub enum KeyKind {
     Flag,
     /// A number that fits in `u32`.
     Number,
-    /// Dimensions joined by `x`.
     Size {
         /// Names of the dimensions, as in `MxNxK`.
         form: &'static str,
         example: &'static str,
-        /// Number of dimensions.
         dims: usize,
     },
     /// A number that fits in `u32`, or a word in place of one.
     NumberOr(&'static str),
     /// One of a few words.
     Word(&'static [&'static str]),
-    /// Any identifier.
     Name,
     /// An expression in a scope.
     Closure(&'static ExprScope),
@@ -32,7 +29,6 @@ pub enum KeyKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Datum {
-    /// Value of a flag.
     Flag,
     Number(u32),
     Size(Vec<u32>),
@@ -43,7 +39,6 @@ pub enum Datum {
 
 /// Type of a spec's field.
 pub(crate) trait KeyValue: Sized {
-    /// Form of the value.
     const KIND: KeyKind;
     /// Documentation of its words, if it is one of a few.
     const MEANINGS: &'static [&'static str] = &[];
